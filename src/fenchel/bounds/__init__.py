@@ -1,4 +1,4 @@
-"""Generalization bounds: of classes of functions, and of fitted estimators."""
+"""Generalization bounds for classes of functions and for fitted estimators."""
 
 from fenchel.bounds._result import Bound
 from fenchel.bounds.complexity import (

@@ -1,4 +1,4 @@
-"""What a bound says: a value, its terms, what it assumes and where it comes from."""
+"""Result type of all bounds: value, terms, assumptions and source."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ class Bound:
     Attributes
     ----------
     value : float
-        What ``risk`` is at most (at least, where ``lower`` is true).
+        Upper bound on ``risk``, or lower bound if ``lower`` is true.
     terms : dict of str to float
         Named terms; their sum is ``value``.
     assumptions : tuple of str
-        What must hold for the bound to be a theorem. Nothing here is checked on data beyond
-        what the sample can refute.
+        Conditions under which the bound holds. They are only checked as far as the sample can
+        contradict them.
     constants : dict of str to float
-        The numbers that the terms are made of.
+        Numbers from which the terms are computed.
     source : str
-        The theorem, and where ours differs from it.
+        The theorem, and differences from it if any.
     risk : str
-        What is bounded.
+        The bounded quantity.
     trivial : float
-        The value that ``risk`` cannot pass under the same assumptions, whatever the sample.
+        Trivial bound on ``risk`` under the same assumptions, for any sample.
     caveats : tuple of str
-        What depends on the sample in a way that the theorem does not cover; empty if the
-        bound is strictly valid under its assumptions.
+        Dependences on the sample that the theorem does not cover. Empty if the bound is strictly
+        valid under its assumptions.
     lower : bool
-        Whether ``value`` bounds ``risk`` from below.
+        Whether ``value`` is a lower bound.
 
     Examples
     --------
@@ -68,16 +68,16 @@ class Bound:
 
     @property
     def value(self) -> float:
-        """The sum of the terms."""
+        """Sum of the terms."""
         return sum(self.terms.values())
 
     @property
     def vacuous(self) -> bool:
-        """Whether the value says no more than the range of the loss."""
+        """Whether the bound is no better than the trivial one."""
         return self.value <= self.trivial if self.lower else self.value >= self.trivial
 
     def __str__(self) -> str:
-        """All of it, to be read."""
+        """Text with value, terms, assumptions and source."""
         sign = ">=" if self.lower else "<="
         note = f"  (vacuous: {self.trivial:.6g} always holds)" if self.vacuous else ""
         lines = [f"{self.risk} {sign} {self.value:.6g}{note}"]
@@ -90,7 +90,7 @@ class Bound:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        """One line: the sum, and whether it is vacuous."""
+        """One line with value, terms and source."""
         parts = ", ".join(f"{name} {term:.4g}" for name, term in self.terms.items())
         note = ", vacuous" if self.vacuous else ""
         return f"Bound({self.value:.4g} = {parts}{note}; {self.source})"

@@ -1,4 +1,4 @@
-"""Complexity of classes of functions: Rademacher averages and pseudo-dimension."""
+"""Complexity of function classes: Rademacher complexity and pseudo-dimension."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fenchel._validation import check_dense, random_of
 from fenchel.bounds._result import check_count, check_real
 
 Oracle = Callable[[FloatArray], FloatArray]
-"""Takes signs (m, n), returns for each row the supremum of Σ σ_i h(x_i) over the class, (m,)."""
+"""Maps signs (m, n) to the suprema of Σ σ_i h(x_i) over the class for each row, (m,)."""
 
 _EXACT = 16
 _CHUNK = 2**20
 
 
 class Estimate(NamedTuple):
-    """A number known from random draws.
+    """A Monte Carlo estimate with its standard error.
 
     Examples
     --------
@@ -33,23 +33,23 @@ class Estimate(NamedTuple):
 
     value: float
     standard_error: float
-    """0 where all signs were enumerated."""
+    """Standard error; 0 if all signs were enumerated."""
 
 
 def rademacher_complexity(
     oracle: Oracle, n: int, n_draws: int | None = 1000, random_state: Any = None
 ) -> Estimate:
-    r"""Empirical Rademacher complexity of any class whose supremum can be computed.
+    r"""Empirical Rademacher complexity of a class, from an oracle for its suprema.
 
     .. math:: \hat R_S(H) = \frac1n\, E_\sigma \sup_{h \in H} \sum_{i=1}^n \sigma_i h(x_i)
 
-    with independent signs σ. There are no absolute values around the sum, and no factor 2.
+    with independent random signs σ. The definition has no absolute values and no factor 2.
 
     Parameters
     ----------
     oracle : callable
-        Takes an array of signs (m, n) and returns the m suprema of Σ_i σ_i h(x_i); for
-        instance :func:`kernel_ball`, :func:`l1_ball` or :func:`finite_class`.
+        Maps an array of signs (m, n) to the m suprema of Σ_i σ_i h(x_i), for example
+        :func:`kernel_ball`, :func:`l1_ball` or :func:`finite_class`.
     n : int
         Number of rows x_i.
     n_draws : int or None, default=1000
@@ -60,7 +60,7 @@ def rademacher_complexity(
     Returns
     -------
     Estimate
-        ``value`` and ``standard_error``.
+        The estimate, with ``value`` and ``standard_error``.
 
     References
     ----------
@@ -68,7 +68,7 @@ def rademacher_complexity(
 
     Examples
     --------
-    Of two functions that disagree in sign everywhere, E|σ_1 + σ_2| / 2:
+    For two functions with opposite signs everywhere, it is E|σ_1 + σ_2| / 2:
 
     >>> import numpy as np
     >>> from fenchel.bounds import finite_class, rademacher_complexity
@@ -106,16 +106,16 @@ def _suprema(oracle: Oracle, signs: FloatArray) -> FloatArray:
 
 
 def kernel_ball(gram: npt.ArrayLike, norm: float) -> Oracle:
-    r"""Supremum oracle of the functions with RKHS norm at most Λ.
+    r"""Supremum oracle of an RKHS ball, the functions with norm at most Λ.
 
     .. math:: \sup_{\|h\| \le \Lambda} \sum_i \sigma_i h(x_i) = \Lambda \sqrt{\sigma^\top K \sigma}
 
     Parameters
     ----------
     gram : array-like of shape (n, n)
-        K, symmetric and positive semi-definite.
+        Gram matrix K, symmetric and positive semi-definite.
     norm : float
-        Λ.
+        Radius Λ of the ball.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def kernel_ball(gram: npt.ArrayLike, norm: float) -> Oracle:
 
 
 def l1_ball(X: npt.ArrayLike, norm: float) -> Oracle:
-    r"""Supremum oracle of the linear functions with weights of l1 norm at most Λ₁.
+    r"""Supremum oracle of an l1 ball, the linear functions with l1 norm at most Λ₁.
 
     .. math:: \sup_{\|w\|_1 \le \Lambda_1} \sum_i \sigma_i w^\top x_i
               = \Lambda_1 \Big\| \sum_i \sigma_i x_i \Big\|_\infty
@@ -149,9 +149,9 @@ def l1_ball(X: npt.ArrayLike, norm: float) -> Oracle:
     Parameters
     ----------
     X : array-like of shape (n, n_features)
-        Rows.
+        The rows x_i.
     norm : float
-        Λ₁.
+        Radius Λ₁ of the ball.
 
     Returns
     -------
@@ -170,12 +170,12 @@ def l1_ball(X: npt.ArrayLike, norm: float) -> Oracle:
 
 
 def finite_class(values: npt.ArrayLike) -> Oracle:
-    """Supremum oracle of finitely many functions, given by their values.
+    """Supremum oracle of a finite class, given by function values.
 
     Parameters
     ----------
     values : array-like of shape (n_hypotheses, n)
-        h(x_i), a row for each function.
+        Values h(x_i), one row for each function.
 
     Returns
     -------
@@ -197,22 +197,23 @@ def kernel_ball_complexity(trace: float, norm: float, n: int) -> float:
 
     .. math:: \hat R_S \le \frac{\Lambda \sqrt{\mathrm{tr} K}}{n} \le \frac{\Lambda r}{\sqrt n}
 
-    by Jensen, as :math:`E\, \sigma^\top K \sigma = \mathrm{tr} K`. It is at most √2 too large
-    (Khintchine). With trace = n r², r² a bound on k(x, x), it also bounds the expectation
-    over samples.
+    by Jensen's inequality, as :math:`E\, \sigma^\top K \sigma = \mathrm{tr} K`. It is at most a
+    factor √2 too large (Khintchine). With trace = n r², where r² bounds k(x, x), it also bounds
+    the expected complexity over samples.
 
     Parameters
     ----------
     trace : float
         Trace of the Gram matrix.
     norm : float
-        Λ.
+        Radius Λ of the ball.
     n : int
         Number of rows.
 
     Returns
     -------
     float
+        Upper bound.
 
     References
     ----------
@@ -233,23 +234,24 @@ def l1_ball_complexity(radius: float, norm: float, n_features: int, n: int) -> f
 
     .. math:: \hat R_S \le r_\infty \Lambda_1 \sqrt{\frac{2 \log(2d)}{n}}
 
-    by Massart's lemma on the 2d vertices. ``radius`` may be any bound on the root mean square
-    of each column; the maximum of \|x_ij\| is one.
+    by Massart's lemma for the 2d vertices. ``radius`` may be any bound on the root mean square of
+    each column; the maximum of \|x_ij\| is such a bound.
 
     Parameters
     ----------
     radius : float
-        r∞, with \|\|x\|\|_∞ <= r∞.
+        Bound r∞ with \|\|x\|\|_∞ <= r∞.
     norm : float
-        Λ₁.
+        Radius Λ₁ of the ball.
     n_features : int
-        d.
+        Number of features d.
     n : int
         Number of rows.
 
     Returns
     -------
     float
+        Upper bound.
 
     References
     ----------
@@ -278,15 +280,16 @@ def positive_model_complexity(norm: float, radius: float, n: int) -> float:
     Parameters
     ----------
     norm : float
-        L; any norm that is at least the Frobenius norm, such as the trace, will do.
+        Bound L on the Frobenius norm, or on any larger norm such as the trace.
     radius : float
-        c.
+        Bound c on ‖φ(x)‖.
     n : int
         Number of rows.
 
     Returns
     -------
     float
+        Upper bound.
 
     References
     ----------
@@ -304,22 +307,23 @@ def positive_model_complexity(norm: float, radius: float, n: int) -> float:
 
 
 def affine_pseudo_dimension(n_features: int, fit_intercept: bool = True) -> int:
-    """Pseudo-dimension of affine functions of d features: d + 1, and d without offset.
+    """Pseudo-dimension of affine functions of d features: d + 1, or d without intercept.
 
-    It is also the dimension of the space, as for every vector space of functions. Clipping
-    or any other increasing transformation does not raise it. It is that of the *functions*,
-    not of their losses: see :func:`pseudo_dimension_bound`.
+    It is the dimension of the vector space of functions. Clipping or any other increasing
+    transformation does not increase it. It is the pseudo-dimension of the *functions*, not of
+    their losses, see :func:`pseudo_dimension_bound`.
 
     Parameters
     ----------
     n_features : int
-        d.
+        Number of features d.
     fit_intercept : bool
-        Whether there is an offset.
+        Whether there is an intercept.
 
     Returns
     -------
     int
+        Pseudo-dimension.
 
     References
     ----------
@@ -335,28 +339,30 @@ def affine_pseudo_dimension(n_features: int, fit_intercept: bool = True) -> int:
 
 
 def fat_shattering_dimension(norm: float, radius: float, margin: float) -> int:
-    r"""Largest number of points that a ball of functions shatters with a margin.
+    r"""Upper bound on the fat-shattering dimension of an RKHS ball.
 
     .. math:: \mathrm{fat}_\gamma\{h : \|h\| \le \Lambda\}
               \le \Big\lfloor \Big(\frac{\Lambda r}{\gamma}\Big)^2 \Big\rfloor,
               \qquad k(x, x) \le r^2
 
-    Points are shattered with the margin γ if for some thresholds t_i and all signs b a function of
-    the class has b_i (h(x_i) - t_i) >= γ. Adding this for b and -b, m γ <= Λ ‖Σ b_i k(., x_i)‖,
-    whose mean over signs is at most Λ r √m. Rows with k(x_i, x_j) = 0 reach it.
+    Points are shattered with margin γ if there are thresholds t_i such that for all signs b a
+    function of the class has b_i (h(x_i) - t_i) >= γ. Adding this for b and -b gives m γ <= Λ ‖Σ
+    b_i k(., x_i)‖, whose mean over signs is at most Λ r √m. Rows with k(x_i, x_j) = 0 attain the
+    bound.
 
     Parameters
     ----------
     norm : float
-        Λ.
+        Radius Λ of the ball.
     radius : float
-        r.
+        Bound r with k(x, x) <= r².
     margin : float
-        γ > 0.
+        Margin γ > 0.
 
     Returns
     -------
     int
+        Upper bound.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Bounds for fitted estimators, honest about what was chosen with the sample."""
+"""Risk bounds for fitted estimators that account for choices made with the sample."""
 
 from __future__ import annotations
 
@@ -33,78 +33,79 @@ def bound(
     empirical: bool = False,
     smallest: bool = False,
 ) -> Bound:
-    r"""Bound the risk of a fitted estimator from its training sample alone.
+    r"""Bound the risk of a fitted estimator from its training sample.
 
     .. math:: R(h) \le \hat R_S(h)
               + 2 \sum_j \mu_j \frac{\Lambda r \sqrt{B_{jj}} + \beta}{\sqrt n}
               + M \sqrt{\frac{\log(1 / \delta_\Lambda)}{2n}}
 
-    Λ is at least the norm of the fit, β at least the distance of its offsets from the middle
-    of the range of y, μ_j the slope and M the largest value of the loss over the residuals
-    that functions of this class can have. For a loss that couples outputs, Maurer's vector
-    contraction takes the place of the sum.
+    Λ is at least the norm of the fit, and β is at least the distance of its offsets from the
+    middle of the range of y. μ_j is the slope and M the largest value of the loss over the
+    residuals that functions of this class can have. For a loss that couples outputs, Maurer's
+    vector contraction replaces the sum.
 
-    *The norm is chosen by the data*, while the theorems are for a class fixed in advance. So
-    they are applied to all balls Λ = 2^k a/r, k an integer, with a half the range of y, and
-    the probability of failure is shared out: δ_Λ = ⅔ δ / ((\|k\| + 1)(\|k\| + 2)), which sum to
-    δ. The same goes for offsets, β = 2^l a, with a further share of the same form. What that
-    costs is the term "choice of the class". State ``norm_bound`` and ``offset_bound``, if they
-    were fixed in advance, to save it. The strength alpha may have been chosen on the sample:
-    it only chooses a ball.
+    The theorems hold for a class fixed in advance, but *the norm is chosen by the data*. They are
+    therefore applied to all balls Λ = 2^k a/r, k an integer, with a half the range of y. The
+    probability of failure is divided among them: δ_Λ = ⅔ δ / ((\|k\| + 1)(\|k\| + 2)), which sum
+    to δ. Offsets, β = 2^l a, are treated alike with a further share of this form. The cost is the
+    term "choice of the class". It is saved if you give ``norm_bound`` and ``offset_bound`` that
+    were fixed in advance. The strength alpha may have been chosen on the sample, because it only
+    selects a ball.
 
     Parameters
     ----------
     estimator : fitted estimator
-        :class:`KernelRidge`, :class:`SVR`, :class:`QuantileRegressor`,
-        :class:`ExpectileRegressor` with any kernel, or their cross-validated forms: with
-        their ``radius`` that is Λ, fixed in advance;
-        :class:`NonNegativeRegressor`, in the ball of the squared kernel, Poisson loss apart; or
-        a linear model of one target, whose squared error is bounded over balls of what it
-        penalizes: the l1 norm of a Lasso, the length of the weights of a Ridge, here, online or
-        scikit-learn's. With ``Lasso(radius=...)`` that is Λ, fixed in advance.
+        Supported are :class:`KernelRidge`, :class:`SVR`, :class:`QuantileRegressor` and
+        :class:`ExpectileRegressor` with any kernel, and their cross-validated forms; their
+        ``radius`` is Λ, fixed in advance. :class:`NonNegativeRegressor` is supported in the ball
+        of the squared kernel, except with the Poisson loss. For linear models of one target, of
+        fenchel (also online) or scikit-learn, the squared error is bounded over balls of the
+        penalized norm: the l1 norm for Lasso, the Euclidean norm for Ridge. The ``radius`` of
+        ``Lasso(radius=...)`` is Λ, fixed in advance.
     X, y : array-like
-        The sample that the estimator was fitted on, without weights.
+        The training sample of the estimator, without weights.
     target_bound : float or (float, float), optional
-        a with \|y\| <= a, or the range of y: known beforehand, not read off the sample.
+        a with \|y\| <= a, or the range of y. It must be known in advance, not computed from the
+        sample.
     delta : float, default=0.05
         Probability of failure.
     radius : float, or array-like of shape (n_outputs,), optional
-        r with k(x, x) <= r² for every x that can occur; for a Lasso r∞ with \|x_j\| <= r∞, for a
-        Ridge r with \|\|x\|\| <= r. Stationary kernels have their own. Of an operator-valued
-        kernel r_j with K(x, x)_jj <= r_j², in place of r² B_jj.
+        r with k(x, x) <= r² for every possible x. Stationary kernels do not need it. For a Lasso
+        it is r∞ with \|x_j\| <= r∞, for a Ridge r with \|\|x\|\| <= r. For an operator-valued
+        kernel it is r_j with K(x, x)_jj <= r_j², in place of r² B_jj.
     residual_bound : float, optional
-        A bound on all residuals of all functions of the class, in place of the one that
-        follows from ``target_bound``.
+        Bound on all residuals of all functions of the class, in place of the one that follows from
+        ``target_bound``.
     norm_bound, offset_bound : float, optional
         Λ and β, if they were fixed in advance.
     clip : bool, default=False
-        Whether the bound is for predictions clipped to ``target_bound``: residuals are then at
-        most as long as that range, whatever the norm.
+        Whether to bound the risk of predictions clipped to ``target_bound``. Residuals are then at
+        most the length of that range, for any norm.
     empirical : bool, default=False
-        Whether to use the trace of the Gram matrix of the sample (of a Lasso, the largest root
-        mean square of a column) in place of r, with 3M √(log(2/δ)/2n).
+        Whether to use the trace of the Gram matrix of the sample in place of r, with 3M
+        √(log(2/δ)/2n). For a Lasso it is the largest root mean square of a column.
     smallest : bool, default=False
-        Whether to take the smallest of all bounds that are known for the fit, whose theorem is
-        ``source``: those with r and with the trace, of a Lasso also those of the Euclidean
-        ball (with r∞ √d), and with ``clip`` for any linear model that of the pseudo-dimension
-        of linear functions. Each is computed for its share of delta, so that all hold together;
-        the term "choice of the bound" is what that costs.
+        Whether to take the smallest of all bounds available for the fit; ``source`` names its
+        theorem. These are the bounds with r and with the trace; for a Lasso also those of the
+        Euclidean ball (with r∞ √d); and with ``clip``, for any linear model, that of the
+        pseudo-dimension of linear functions. Each is computed with its share of delta, so that all
+        hold together. The cost is the term "choice of the bound".
 
     Returns
     -------
     Bound
-        Of the mean squared error where the loss is squared (without ½), of the mean loss
-        otherwise. Where curves must not cross, of their pinball loss.
+        Bound on the mean squared error (without ½) for squared losses, and on the mean loss
+        otherwise. For non-crossing curves it bounds their pinball loss.
 
     Raises
     ------
     ValueError, TypeError
-        If an assumption cannot hold or is refuted by the sample; the sentence says which.
+        If an assumption cannot hold or is contradicted by the sample. The message names it.
 
     References
     ----------
-    Mohri, Rostamizadeh, Talwalkar, theorems 11.3, 11.11, 11.13, 11.14, 11.16 with its constant
-    corrected; Sangnier, Fercoq, d'Alché-Buc (2016), theorem 4.1. See ``docs/mathematics.md``.
+    Mohri, Rostamizadeh, Talwalkar, theorems 11.3, 11.11, 11.13, 11.14, and 11.16 with corrected
+    constant; Sangnier, Fercoq, d'Alché-Buc (2016), theorem 4.1. See ``docs/mathematics.md``.
 
     Examples
     --------

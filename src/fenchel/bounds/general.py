@@ -1,4 +1,4 @@
-"""Bounds for any class of functions: finite, of known complexity, of known pseudo-dimension."""
+"""Risk bounds for general classes: finite, by Rademacher complexity, by pseudo-dimension."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fenchel.bounds._result import AHEAD, BOOK, IID, Bound, check_count, check_d
 
 
 def tail(delta: float, n: int, empirical: bool = False) -> float:
-    """Return √(log(1/δ)/2n), or 3√(log(2/δ)/2n) for complexities of the sample itself."""
+    """Return √(log(1/δ)/2n), or 3√(log(2/δ)/2n) for empirical complexities."""
     if empirical:
         return 3.0 * math.sqrt(math.log(2.0 / delta) / (2.0 * n))
     return math.sqrt(math.log(1.0 / delta) / (2.0 * n))
@@ -28,7 +28,7 @@ def risk_bound(
     risk: str = "R(h)",
     empirical: bool = False,
 ) -> Bound:
-    """Theorem 11.3 for losses of this complexity in [0, most], over a class fixed in advance."""
+    """Theorem 11.3 for losses in [0, most] with this complexity, over a class fixed in advance."""
     return Bound(
         {
             "empirical risk": check_real("empirical_risk", empirical_risk),
@@ -52,7 +52,7 @@ def finite_class_bound(
     delta: float = 0.05,
     two_sided: bool = False,
 ) -> Bound:
-    r"""Bound the risk of finitely many functions, whatever they are.
+    r"""Bound the risk of a finite class of functions.
 
     .. math:: R(h) \le \hat R_S(h) + M \sqrt{\frac{\log |H| + \log(1/\delta)}{2n}}
 
@@ -61,21 +61,21 @@ def finite_class_bound(
     empirical_risk : float
         Mean loss of h on the sample.
     n : int
-        Size of the sample.
+        Sample size.
     n_hypotheses : int
-        \|H\|. 1 for a function that has not seen the sample: this is then the bound from a
-        test set.
+        Number of functions \|H\|. 1 gives the test-set bound for a function that was fitted
+        without the sample.
     loss_bound : float
-        M, with losses in [0, M].
+        Bound M with losses in [0, M].
     delta : float, default=0.05
         Probability of failure.
     two_sided : bool, default=False
-        Whether \|R - R̂\| is bounded, with log(2/δ).
+        Whether to bound \|R - R̂\|, with log(2/δ).
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
@@ -120,29 +120,29 @@ def lipschitz_bound(
     delta: float = 0.05,
     empirical: bool = False,
 ) -> Bound:
-    r"""Bound the risk by the Rademacher complexity of the class, for Lipschitz losses.
+    r"""Bound the risk for a Lipschitz loss by the Rademacher complexity of the class.
 
     .. math:: R(h) \le \hat R_S(h) + 2 \mu R_n(H) + M \sqrt{\frac{\log(1/\delta)}{2n}}, \qquad
               R(h) \le \hat R_S(h) + 2 \mu \hat R_S(H) + 3 M \sqrt{\frac{\log(2/\delta)}{2n}}
 
-    Each holds with probability 1 - δ for all h in H at once. To take the smaller one after
-    seeing both, give each δ/2.
+    Each bound holds with probability 1 - δ for all h in H simultaneously. To take the smaller one
+    after computing both, use δ/2 for each.
 
     Parameters
     ----------
     empirical_risk, n, loss_bound, delta
         As in :func:`finite_class_bound`.
     rademacher : float
-        Complexity R_n(H), or R̂_S(H) if ``empirical``; an upper bound on it will do.
+        R_n(H), or R̂_S(H) if ``empirical``, or an upper bound on it.
     lipschitz : float
-        μ, a Lipschitz constant of the loss in the prediction, over all residuals that occur.
+        Lipschitz constant μ of the loss in the prediction, over all possible residuals.
     empirical : bool, default=False
-        Whether ``rademacher`` is of this sample (the second formula).
+        Whether ``rademacher`` is the empirical complexity of this sample (second formula).
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
@@ -182,39 +182,39 @@ def pseudo_dimension_bound(
     delta: float = 0.05,
     of: str = "losses",
 ) -> Bound:
-    r"""Bound the risk by the pseudo-dimension.
+    r"""Bound the risk by the pseudo-dimension of the class.
 
     .. math:: R(h) \le \hat R_S(h) + M \sqrt{\frac{2 d \log(en/d)}{n}}
               + M \sqrt{\frac{\log(1/\delta)}{2n}}
 
-    The d of the theorem is the pseudo-dimension of the class of *losses* (x, y) ↦ L(h(x), y),
-    not that of the functions h. For a loss of the residual that grows to both sides of 0,
-    a loss is above a threshold where the residual is above one number or below another, so
-    that n rows are separated in at most (en/D)^{2D} ways with D the pseudo-dimension of the
-    functions: ``of="functions"`` replaces d log(en/d) by 2 D log(en/D).
+    The d of the theorem is the pseudo-dimension of the class of *losses* (x, y) ↦ L(h(x), y), not
+    that of the functions h. Consider a loss of the residual that increases on both sides of 0. It
+    exceeds a threshold if the residual is above one number or below another. So n rows are
+    separated in at most (en/D)^{2D} ways, with D the pseudo-dimension of the functions:
+    ``of="functions"`` replaces d log(en/d) by 2 D log(en/D).
 
     Parameters
     ----------
     empirical_risk, delta
         As in :func:`finite_class_bound`.
     n : int
-        Size of the sample. Below d, n takes the place of d (the printed formula is wrong there).
+        Sample size. If n < d, n replaces d; the printed formula is wrong in this case.
     dimension : int
-        d, or D.
+        Pseudo-dimension d or D.
     loss_bound : float
-        M, with losses in [0, M]. Affine functions without bound on their weights have none,
-        unless predictions are clipped, which does not raise D.
+        Bound M with losses in [0, M]. Affine functions with unbounded weights have none unless
+        predictions are clipped, which does not increase D.
     of : {"losses", "functions"}, default="losses"
-        Whose dimension it is.
+        The class to which ``dimension`` belongs.
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
-    Theorem 11.8 of the book, with another proof: see ``docs/mathematics.md``, "Bounds".
+    Theorem 11.8 of the book, with a different proof, see ``docs/mathematics.md``, "Bounds".
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Theorems of the papers and of the textbook's exercises, read off a fit."""
+"""Bounds of the papers and of the textbook's exercises, evaluated for fitted estimators."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ def level_bounds(
     norm_bound: float | None = None,
     offset_bound: float | None = None,
 ) -> list[Interval]:
-    r"""Bound P(Y <= h_j(X)) of all levels of a fit at once, for any norm of the fit.
+    r"""Bound P(Y <= h_j(X)) for all levels of a fit simultaneously, for any norm of the fit.
 
     .. math:: \frac1n \sum_i \Gamma^-(r_{ij}) - \Delta_j \le P(Y \le h_j(X))
               \le \frac1n \sum_i \Gamma^+(r_{ij}) + \Delta_j, \qquad
               \Delta_j = \frac{2 (\Lambda r_j + \beta)}{\varepsilon \sqrt n}
               + \sqrt{\frac{\log(2 p / \delta_{\Lambda, \beta})}{2n}}
 
-    :func:`quantile_deviation_bound` for each of p levels, with a part of δ each, over all balls
-    Λ = 2^k ε/r and β = 2^l ε around 0 as in :func:`bound`, of which the smallest with the fit
-    inside is taken. No bound on y is needed, and a tube or refitted offsets are of no matter:
-    the theorem is for all functions of the class.
+    It applies :func:`quantile_deviation_bound` to each of p levels with a share of δ, over all
+    balls Λ = 2^k ε/r and β = 2^l ε around 0 as in :func:`bound`, and takes the smallest ball that
+    contains the fit. No bound on y is needed. An ε-insensitive loss or refitted offsets are
+    allowed, because the theorem holds for all functions of the class.
 
     Parameters
     ----------
     estimator : fitted QuantileRegressor
-        Or any kernel regressor with levels. Its ``radius`` is Λ, fixed in advance.
+        Any fitted kernel regressor with levels. Its ``radius`` is Λ, fixed in advance.
     X, y : array-like
-        The sample of the fit, without weights.
+        The training sample, without weights.
     margin : float
-        ε > 0, in the units of y, chosen without the sample.
+        ε > 0 in the units of y, chosen without the sample.
     delta : float, default=0.05
         Probability that any of the bounds fails.
     radius, norm_bound, offset_bound
@@ -58,13 +58,13 @@ def level_bounds(
     Returns
     -------
     list of Interval
-        ``lower`` and ``upper`` for each level, in the order of ``levels``; of y with several
-        columns for all of them at the first level, then at the second one, and so on.
+        ``lower`` and ``upper`` for each level, in the order of ``levels``. If y has several
+        columns, all columns of the first level come first, then those of the second, and so on.
 
     References
     ----------
     Sangnier, Fercoq, d'Alché-Buc (2016), theorem 4.2, with K(x, x)_jj in place of the trace, and a
-    union over levels and balls.
+    union bound over levels and balls.
 
     Examples
     --------
@@ -127,39 +127,39 @@ def excess_bound(
     delta: float = 0.05,
     radius: Any = None,
 ) -> Bound:
-    r"""Bound what a fit in a ball loses against the best function of the ball.
+    r"""Bound the excess risk of a fit in a ball over the best function of the ball.
 
     .. math:: E\,\ell(Y - \hat f(X)) - \min_F E\,\ell(Y - h(X) - b)
               \le 2 \sqrt2 L R_n(F) + 2 L M \sqrt{\frac{\log(2/\delta)}{2n}} + L \varepsilon + g
 
-    :func:`insensitive_excess_bound` for an estimator with a ``radius`` Λ. By its certificate the
-    mean loss of the fit is at most g above the minimum. Offsets that are best for some function of
-    the ball are at most β_j = a + Λ r_j + ε from the middle of the range of y, of half-length a:
-    so the class F is known in advance, with R_n(F) <= (Λ ‖r‖ + Σ_j β_j)/√n and
-    M = ‖(a + β_j + Λ r_j)_j‖. Offsets that were moved out of it are refused.
+    It applies :func:`insensitive_excess_bound` to an estimator with a ``radius`` Λ. By its
+    certificate, the mean loss of the fit is at most g above the minimum. The optimal offsets of
+    any function of the ball are at most β_j = a + Λ r_j + ε from the middle of the range of y, of
+    half-length a. So the class F is known in advance, with R_n(F) <= (Λ ‖r‖ + Σ_j β_j)/√n and M =
+    ‖(a + β_j + Λ r_j)_j‖. Offsets moved out of this class are rejected.
 
     Parameters
     ----------
     estimator : fitted QuantileRegressor or SVR
-        With ``radius``, and a loss with bounded slopes; ``epsilon`` may be 0.
+        Estimator with ``radius`` and a loss with bounded slopes; ``epsilon`` may be 0.
     X, y : array-like
-        The sample of the fit, without weights.
+        The training sample, without weights.
     target_bound : float or (float, float)
         As in :func:`bound`.
     delta : float, default=0.05
         Probability of failure.
     radius : float, or array-like of shape (n_outputs,), optional
-        r, as in :func:`bound`.
+        r as in :func:`bound`.
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
-    Sangnier, Fercoq, d'Alché-Buc (2017), theorem 2, with offsets and with a certified fit in place
-    of the minimizer.
+    Sangnier, Fercoq, d'Alché-Buc (2017), theorem 2, with offsets and a certified fit instead of
+    the minimizer.
 
     Examples
     --------
@@ -216,29 +216,29 @@ def excess_bound(
 
 
 def truncation_bound(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> Bound:
-    r"""Bound what features that are a part of the kernel change in a ridge regression.
+    r"""Bound the effect of a kernel approximation on the predictions of ridge regression.
 
     .. math:: \|\hat y' - \hat y\| = \lambda \|a' - a\| \le \|K' - K\|_2\, \|a\|
               \le \operatorname{tr}(K' - K)\, \|a\|, \qquad a = (y - \hat y) / \lambda
 
-    with K the matrix of the features, K' that of the kernel, λ = alpha n, and ŷ, ŷ' the
-    predictions of the two for the training rows, offsets included. It follows from (a) of the
-    exercise, on vectors of sum zero where there is an offset. K' - K is positive semi-definite,
-    so that its norm is at most its trace, the share ``kernel_error_`` of that of K'. Outputs
-    that are coupled by B have ‖B‖₂ as a further factor.
+    with K the Gram matrix of the features, K' that of the kernel, λ = alpha n, and ŷ, ŷ' the
+    predictions of the two for the training rows, including the intercept. It follows from (a) of
+    the exercise, for vectors of sum zero if there is an intercept. K' - K is positive
+    semi-definite, so its norm is at most its trace, which is ``kernel_error_`` times that of K'.
+    For outputs coupled by B the bound has a further factor ‖B‖₂.
 
     Parameters
     ----------
     estimator : fitted KernelRidge
-        With features of its kernel, such as those by pivoted Cholesky or Nyström.
+        Estimator with approximate features of its kernel, such as pivoted Cholesky or Nyström.
     X, y : array-like
-        The sample of the fit, without weights.
+        The training sample, without weights.
 
     Returns
     -------
     Bound
-        Of ‖ŷ' - ŷ‖, the root of the sum of squares over rows and outputs. It is certain: no
-        probability is in it.
+        Bound on ‖ŷ' - ŷ‖, the root of the sum of squares over rows and outputs. It is
+        deterministic: there is no probability of failure.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The bounds of the papers: joint quantiles, ε-insensitive losses, non-negative models."""
+"""Risk bounds of the papers: joint quantiles, ε-insensitive losses, non-negative models."""
 
 from __future__ import annotations
 
@@ -37,50 +37,49 @@ def joint_quantile_bound(
     delta: float = 0.05,
     contraction: str = "outputs",
 ) -> Bound:
-    r"""Bound the pinball loss, summed over levels, of functions in a vector-valued ball.
+    r"""Bound the pinball loss, summed over levels, in a ball of a vector-valued RKHS.
 
     .. math:: R(h) \le \hat R_n(h)
               + 2 \sum_j w_j \frac{c \sqrt{\kappa_j} + \beta}{\sqrt n}
               + \sum_j w_j (a + \beta + c \sqrt{\kappa_j}) \sqrt{\frac{\log(1/\delta)}{2n}},
               \qquad w_j = \max(\tau_j, 1 - \tau_j)
 
-    for h = f + b with norm of f at most c, offsets \|b_j\| <= β, \|y\| <= a, and κ_j a bound
+    for h = f + b with the norm of f at most c, offsets \|b_j\| <= β, \|y\| <= a, and κ_j a bound
     on the j-th diagonal entry of K(x, x). ``contraction="vector"`` is the published theorem,
 
     .. math:: R(h) \le \hat R_n(h) + 2 \sqrt 2\, c \sqrt{\frac{p \kappa}{n}}
               + (2 p a + c \sqrt{p \kappa}) \sqrt{\frac{\log(1/\delta)}{2n}}, \qquad
               \kappa = \sum_j \kappa_j
 
-    which is for an offset b that was fixed in advance, with \|b_j\| <= a. As the loss is a sum
-    over outputs, each term can be contracted by itself, with no √2 and no √p: the first
-    formula is never larger for b = 0, and it allows offsets learned from the sample.
+    for an offset b that was fixed in advance, with \|b_j\| <= a. As the loss is a sum over
+    outputs, each term can be contracted separately, without √2 and √p. The first formula is never
+    larger for b = 0, and it allows offsets that were fitted to the sample.
 
     Parameters
     ----------
     empirical_risk : float
         Mean over rows of the sum over levels of the pinball loss.
     n : int
-        Size of the sample.
+        Sample size.
     levels : array-like of shape (p,)
-        τ.
+        Quantile levels τ.
     norm : float
-        c.
+        Bound c on the norm of f.
     diagonal : array-like of shape (p,) or float
-        κ_j, with K(x, x)_jj <= κ_j everywhere. For a decomposable kernel k B: r² B_jj.
+        Bounds κ_j with K(x, x)_jj <= κ_j for all x. For a decomposable kernel k B: r² B_jj.
     target_bound : float
-        a, with \|y\| <= a always.
+        Bound a with \|y\| <= a.
     offset_bound : float, default=0
-        β, for offsets that were learned from the sample; with ``contraction="vector"`` it
-        must be 0.
+        Bound β on offsets that were fitted to the sample; must be 0 with ``contraction="vector"``.
     delta : float, default=0.05
         Probability of failure.
     contraction : {"outputs", "vector"}, default="outputs"
-        Which of the two.
+        Which of the two formulas to use.
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
@@ -146,7 +145,7 @@ def joint_quantile_bound(
 
 
 class Interval(NamedTuple):
-    """Two bounds that hold together.
+    """A lower and an upper bound that hold simultaneously.
 
     Examples
     --------
@@ -171,36 +170,35 @@ def quantile_deviation_bound(
     offset_bound: float = 0.0,
     delta: float = 0.05,
 ) -> Interval:
-    r"""Bound the probability that a target falls below the curve of one level.
+    r"""Bound the probability that a target is at or below the quantile curve of one level.
 
     .. math:: \frac1n \sum_i \Gamma^-(r_i) - \Delta \le P(Y \le h_j(X))
               \le \frac1n \sum_i \Gamma^+(r_i) + \Delta, \qquad
               \Delta = \frac{2 (c \rho + \beta)}{\varepsilon \sqrt n}
               + \sqrt{\frac{\log(2/\delta)}{2n}}
 
-    with residuals r_i = y_i - h_j(x_i) and the ramps Γ⁺(r) = clip(1 - r/ε, 0, 1) and
-    Γ⁻(r) = clip(-r/ε, 0, 1) around the step. No bound on y is needed.
+    with residuals r_i = y_i - h_j(x_i) and the ramp functions Γ⁺(r) = clip(1 - r/ε, 0, 1) and
+    Γ⁻(r) = clip(-r/ε, 0, 1). No bound on y is needed.
 
     Parameters
     ----------
     residuals : array-like of shape (n,)
-        r_i of one level.
+        Residuals r_i of one level.
     margin : float
-        ε > 0, in the units of y, chosen without the sample.
+        ε > 0 in the units of y, chosen without the sample.
     norm : float
-        c, the bound on the norm of the functions of the class.
+        Bound c on the norm of the functions of the class.
     radius : float
-        ρ, with K(x, x)_jj <= ρ² everywhere; the paper has the trace of K(x, x) here, which
-        is larger.
+        ρ with K(x, x)_jj <= ρ² for all x. The paper uses the trace of K(x, x), which is larger.
     offset_bound : float, default=0
-        β, if the offset was learned from the sample; 0 if it was fixed in advance.
+        Bound β if the offset was fitted to the sample; 0 if it was fixed in advance.
     delta : float, default=0.05
-        Probability that either fails.
+        Probability that one of the two bounds fails.
 
     Returns
     -------
     Interval
-        ``lower`` and ``upper``, two :class:`Bound`.
+        ``lower`` and ``upper``, both of type :class:`Bound`.
 
     References
     ----------
@@ -270,37 +268,37 @@ def insensitive_excess_bound(
     n_outputs: int = 1,
     delta: float = 0.05,
 ) -> Bound:
-    r"""Bound what is lost by training with the ε-insensitive version of a loss.
+    r"""Bound the excess risk of training with the ε-insensitive version of a loss.
 
     .. math:: E\,\ell(Y - \hat f_\varepsilon(X)) - \min_{f \in F} E\,\ell(Y - f(X))
               \le 2 \sqrt2 L R_n(F) + 2 L M \sqrt{\frac{\log(2/\delta)}{2n}} + L \varepsilon
 
-    for the minimizer over F of the mean of ℓ_ε on the sample; without √2 for one output,
-    where the scalar contraction holds. It is for the *constrained* problem, a class fixed in
-    advance; a penalized fit minimizes over the ball of its own norm only.
+    for the minimizer over F of the mean of ℓ_ε on the sample. For one output the scalar
+    contraction holds, and there is no √2. The bound is for the *constrained* problem, with a class
+    fixed in advance. A penalized fit is only a minimizer over the ball of its own norm.
 
     Parameters
     ----------
     n : int
-        Size of the sample.
+        Sample size.
     rademacher : float
-        R_n(F), of all outputs together: E sup Σ_ij σ_ij f_j(x_i) / n, offsets included if
-        they are learned.
+        R_n(F) for all outputs together: E sup Σ_ij σ_ij f_j(x_i) / n, including offsets if they
+        are fitted.
     lipschitz : float
-        L, of ℓ with respect to the length of the residual vector; ℓ(0) = 0.
+        Lipschitz constant L of ℓ with respect to the norm of the residual vector; ℓ(0) = 0.
     residual_bound : float
-        M, with the length of y - f(x) at most M for all functions of the class, always.
+        Bound M on the norm of y - f(x) for all functions of the class.
     epsilon : float
-        ε.
+        Radius ε of the insensitive zone.
     n_outputs : int, default=1
-        p.
+        Number of outputs p.
     delta : float, default=0.05
         Probability of failure.
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
@@ -347,30 +345,30 @@ def insensitive_excess_bound(
 
 
 def positive_excess_bound(n: int, *, norm: float, radius: float, lipschitz: float) -> Bound:
-    r"""Bound the mean excess risk of a non-negative model fitted by constrained minimization.
+    r"""Bound the expected excess risk of a non-negative model fitted under a norm constraint.
 
     .. math:: E\, R(\hat f) - \inf_{f \in F} R(f) \le 2 G R_n(F) \le \frac{2 G L c^2}{\sqrt n},
               \qquad F = \{x \mapsto \varphi(x)^\top A \varphi(x): A \succeq 0, \|A\|_F \le L\}
 
-    for the minimizer of the mean loss over F. The expectation is over samples, so no
-    probability of failure comes in. The published bound is twice as large, by the bound on
-    R_n: see :func:`positive_model_complexity`.
+    for the minimizer of the mean loss over F. The expectation is over samples, so there is no
+    probability of failure. The published bound is twice as large, because of its bound on R_n, see
+    :func:`positive_model_complexity`.
 
     Parameters
     ----------
     n : int
-        Size of the sample.
+        Sample size.
     norm : float
-        L; any norm that is at least the Frobenius norm, such as the trace, will do.
+        Bound L on the Frobenius norm, or on any larger norm such as the trace.
     radius : float
-        c, with k(x, x) <= c² everywhere.
+        Bound c with k(x, x) <= c² for all x.
     lipschitz : float
-        G, a bound on the slopes of the loss in the prediction.
+        Lipschitz constant G of the loss in the prediction.
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The bounds of chapter 11 of Foundations of Machine Learning for its algorithms."""
+"""Risk bounds of chapter 11 of Foundations of Machine Learning."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ def kernel_ridge_bound(
     trace: float | None = None,
     delta: float = 0.05,
 ) -> Bound:
-    r"""Bound the mean squared error of functions in a kernel ball.
+    r"""Bound the mean squared error of functions in an RKHS ball.
 
     .. math:: E(h(x) - y)^2 \le \frac1n \sum_i (h(x_i) - y_i)^2
               + 4 M \frac{\Lambda r}{\sqrt n} + M^2 \sqrt{\frac{\log(1/\delta)}{2n}}
 
-    and with the trace of the Gram matrix 4 M Λ √(tr K)/n + 3 M² √(log(2/δ)/2n). The square
-    carries no ½: its slope is at most 2M.
+    With the trace of the Gram matrix, the last two terms are 4 M Λ √(tr K)/n + 3 M²
+    √(log(2/δ)/2n). The squared loss has no factor ½, so its slope is at most 2M.
 
     Parameters
     ----------
     empirical_risk : float
         Mean squared residual on the sample.
     n : int
-        Size of the sample.
+        Sample size.
     norm : float
-        Λ, with \|\|h\|\| <= Λ for all functions of the class.
+        Bound Λ with \|\|h\|\| <= Λ for all functions of the class.
     radius : float
-        r, with k(x, x) <= r² everywhere.
+        r with k(x, x) <= r² for all x.
     residual_bound : float
-        M, with \|h(x) - y\| <= M for all functions of the class, and everywhere.
+        Bound M with \|h(x) - y\| <= M for all functions of the class and all (x, y).
     trace : float, optional
-        Trace of the Gram matrix of the sample: the second bound.
+        Trace of the Gram matrix of the sample. If given, the second bound is used.
     delta : float, default=0.05
         Probability of failure.
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
@@ -78,27 +78,27 @@ def svr_bound(
     trace: float | None = None,
     delta: float = 0.05,
 ) -> Bound:
-    r"""Bound the ε-insensitive loss of functions in a kernel ball.
+    r"""Bound the ε-insensitive loss of functions in an RKHS ball.
 
     .. math:: E|h(x) - y|_\varepsilon \le \frac1n \sum_i |h(x_i) - y_i|_\varepsilon
               + 2 \frac{\Lambda r}{\sqrt n} + (M - \varepsilon) \sqrt{\frac{\log(1/\delta)}{2n}}
 
-    and with the trace 2 Λ √(tr K)/n + 3 (M - ε) √(log(2/δ)/2n). The book has M in place of
-    M - ε, which holds as well: a residual of at most M loses at most M - ε.
+    With the trace, the last two terms are 2 Λ √(tr K)/n + 3 (M - ε) √(log(2/δ)/2n). The book has M
+    in place of M - ε, which is also valid: a residual of at most M has a loss of at most M - ε.
 
     Parameters
     ----------
     empirical_risk : float
         Mean of max(0, \|residual\| - ε) on the sample.
     epsilon : float, default=0
-        ε, chosen without the sample.
+        Half the width ε of the tube, chosen without the sample.
     n, norm, radius, residual_bound, trace, delta
         As in :func:`kernel_ridge_bound`.
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
@@ -125,28 +125,29 @@ def quadratic_svr_bound(
     trace: float | None = None,
     delta: float = 0.05,
 ) -> Bound:
-    r"""Bound the squared ε-insensitive loss of functions in a kernel ball.
+    r"""Bound the squared ε-insensitive loss of functions in an RKHS ball.
 
     .. math:: E|h(x) - y|_\varepsilon^2 \le \frac1n \sum_i |h(x_i) - y_i|_\varepsilon^2
               + 4 (M - \varepsilon) \frac{\Lambda r}{\sqrt n}
               + (M - \varepsilon)^2 \sqrt{\frac{\log(1/\delta)}{2n}}
 
-    and with the trace 4 (M - ε) Λ √(tr K)/n + 3 (M - ε)² √(log(2/δ)/2n). The book has M in
-    place of M - ε, which holds as well. The square carries no ½.
+    With the trace, the last two terms are 4 (M - ε) Λ √(tr K)/n + 3 (M - ε)² √(log(2/δ)/2n). The
+    book has M in place of M - ε, which is also valid. The squared loss has no factor ½.
 
     Parameters
     ----------
     empirical_risk : float
         Mean of max(0, \|residual\| - ε)² on the sample.
     epsilon : float, default=0
-        ε, chosen without the sample; 0 is :func:`kernel_ridge_bound`.
+        Half the width ε of the tube, chosen without the sample; 0 gives
+        :func:`kernel_ridge_bound`.
     n, norm, radius, residual_bound, trace, delta
         As in :func:`kernel_ridge_bound`.
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
@@ -180,30 +181,30 @@ def lasso_bound(
               + 4 r_\infty \Lambda_1 M \sqrt{\frac{2 \log(2d)}{n}}
               + M^2 \sqrt{\frac{\log(1/\delta)}{2n}}
 
-    The book prints 2 r∞ Λ₁ M, half of what theorem 11.3 gives with the slope 2M of the
-    square and theorem 11.15.
+    The book prints 2 r∞ Λ₁ M, which is half of the constant that follows from theorem 11.15 and
+    theorem 11.3 with the slope 2M of the squared loss.
 
     Parameters
     ----------
     empirical_risk, n, delta
         As in :func:`kernel_ridge_bound`.
     norm : float
-        Λ₁, with \|\|w\|\|₁ <= Λ₁ for all functions of the class.
+        Bound Λ₁ with \|\|w\|\|₁ <= Λ₁ for all functions of the class.
     radius : float
-        r∞, with \|x_j\| <= r∞ for all features, everywhere.
+        Bound r∞ with \|x_j\| <= r∞ for all features.
     n_features : int
-        d.
+        Number of features d.
     residual_bound : float
-        M, with \|wᵀx - y\| <= M for all functions of the class, and everywhere.
+        Bound M with \|wᵀx - y\| <= M for all functions of the class and all (x, y).
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
-    Theorems 11.15 and 11.16 of the book, the constant corrected.
+    Theorems 11.15 and 11.16 of the book, with corrected constant.
 
     Examples
     --------
@@ -236,29 +237,29 @@ def lasso_bound(
 def perturbed_kernel_bound(
     difference: float, n: int, *, target_bound: float, strength: float
 ) -> Bound:
-    r"""Bound how far the dual coefficients of ridge regression move with the kernel matrix.
+    r"""Bound the change of the dual coefficients of ridge regression with the kernel matrix.
 
     .. math:: \|a' - a\| \le \frac{\sqrt n\, M\, \|K' - K\|_2}{\lambda^2}
 
-    for a = (K + λ I)⁻¹ y and a' = (K' + λ I)⁻¹ y. Predictions of the rows are y - λ a and
-    y - λ a', which differ by at most λ times that. See :func:`truncation_bound` for the same of
-    a fit.
+    for a = (K + λ I)⁻¹ y and a' = (K' + λ I)⁻¹ y. Predictions of the training rows are y - λ a and
+    y - λ a', so they differ by at most λ times this bound. For a fitted estimator see
+    :func:`truncation_bound`.
 
     Parameters
     ----------
     difference : float
-        ‖K' - K‖₂, the largest eigenvalue in absolute value, or a bound on it.
+        ‖K' - K‖₂, the largest absolute eigenvalue, or a bound on it.
     n : int
         Number of rows.
     target_bound : float
-        M, with \|y\| <= M.
+        Bound M with \|y\| <= M.
     strength : float
-        λ > 0: alpha times n.
+        Strength λ = alpha n > 0.
 
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
@@ -293,14 +294,14 @@ def squared_loss_bound(
     residual_bound: float,
     delta: float = 0.05,
 ) -> Bound:
-    r"""Bound the mean squared error by the bound of the ε-insensitive loss.
+    r"""Bound the mean squared error by the bound for the absolute loss.
 
     .. math:: E(h(x) - y)^2 \le \frac{M}{n} \sum_i |h(x_i) - y_i|
               + M \Big(2 \frac{\Lambda r}{\sqrt n} + M \sqrt{\frac{\log(1/\delta)}{2n}}\Big)
 
-    as ξ² <= M \|ξ\| for residuals of at most M; with M = 2rΛ <= 1 the squared loss is at most
-    the absolute one. Beside :func:`kernel_ridge_bound` the complexity has half the constant and
-    the empirical term is larger.
+    This follows from ξ² <= M \|ξ\| for residuals of at most M. If M = 2rΛ <= 1, the squared loss
+    is at most the absolute loss. Compared to :func:`kernel_ridge_bound`, the complexity term is
+    half as large and the empirical term is larger.
 
     Parameters
     ----------
@@ -312,7 +313,7 @@ def squared_loss_bound(
     Returns
     -------
     Bound
-        With its terms, assumptions and caveats.
+        The bound with its terms, assumptions and caveats.
 
     References
     ----------
