@@ -1,7 +1,7 @@
-"""Data sets with their sources, generators whose truth is known, outliers, and streams.
+"""Real data sets, artificial data with known truth, functional outliers, and file streaming.
 
-Small real data sets are bundled; the others are read from ``$FENCHEL_DATA`` or a cache, or
-downloaded with a checksum. Nothing here needs pandas unless ``as_frame=True``.
+Small real data sets are bundled. The others are read from ``$FENCHEL_DATA`` or a cache, or
+downloaded and verified by a checksum. pandas is needed only with ``as_frame=True``.
 """
 
 from fenchel.datasets._dti import load_dti

@@ -1,4 +1,4 @@
-"""The DTI study: curves along two tracts of the brain."""
+"""The DTI data set: curves along two tracts of the brain."""
 
 from __future__ import annotations
 
@@ -44,44 +44,44 @@ def load_dti(
     interpolate: bool = False,
     as_frame: bool = False,
 ) -> Bunch:
-    """Read the DTI study: fractional anisotropy along two tracts of the brain.
+    """Load the DTI data set: fractional anisotropy along two tracts of the brain.
 
-    Not bundled; looked for as :func:`load` says, in the file ``dti/dti.csv``.
+    The data are not bundled. The file ``dti/dti.csv`` is searched for as described in
+    :func:`load`.
 
     Parameters
     ----------
     case : {0, 1} or None, default=None
-        Keep the scans of healthy people (0) or of people with multiple sclerosis (1); None
-        keeps both.
+        Load only scans of healthy people (0) or of people with multiple sclerosis (1). None loads
+        both.
     visit : int or None, default=None
-        Keep the scans of the visit of that number, counted from 1; None keeps all.
+        Load only scans of this visit, counted from 1. None loads all.
     interpolate : bool, default=False
-        Fill the gaps of the curves, as :func:`fill_gaps` does; what is missing of the covariates
-        stays so.
+        Whether to fill gaps of the curves by :func:`fill_gaps`. Missing covariates remain missing.
     as_frame : bool, default=False
-        Give DataFrames. The column ``sex`` then carries its labels.
+        Whether to return DataFrames. The column ``sex`` then contains labels.
 
     Returns
     -------
     Bunch
-        With the attributes
+        Dictionary-like object with the attributes
 
         - ``covariates``: array of shape (n_samples, 7), named by ``covariate_names``;
         - ``cca``: array of shape (n_samples, 93), the curves along the corpus callosum;
-        - ``rcst``: array of shape (n_samples, 55), those along the right corticospinal tract;
+        - ``rcst``: array of shape (n_samples, 55), the curves along the right corticospinal tract;
         - ``factor_codes``: the labels of ``sex`` in the order of their codes;
-        - ``source``, a line, and ``DESCR``, the full description.
+        - ``source``: a one-line source, and ``DESCR``: the full description.
 
-        Missing values are NaN. There are 382 scans in all, 100 with ``case=1, visit=1``: the
-        first scans of as many patients, of which Lambert et al. (2022, Table 2) predict
-        ``rcst`` from ``cca``. A third of these ``rcst`` lack their first points.
+        Missing values are NaN. There are 382 scans in total. With ``case=1, visit=1`` there are
+        100, the first scans of 100 patients, from which Lambert et al. (2022, Table 2) predict
+        ``rcst`` from ``cca``. In a third of these ``rcst`` the first points are missing.
 
     Raises
     ------
     ValueError
-        If no scan has that case and visit.
+        If there is no scan with this case and visit.
     FileNotFoundError, OSError
-        As :func:`load` raises them.
+        As in :func:`load`.
 
     Examples
     --------

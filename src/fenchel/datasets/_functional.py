@@ -1,4 +1,4 @@
-"""Artificial curves, outliers to put among them, and curves made whole."""
+"""Artificial functional data, functional outliers, and completion of curves."""
 
 from __future__ import annotations
 
@@ -31,47 +31,48 @@ def make_functional(
     random_state: RandomState = None,
     process_state: RandomState = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    r"""Draw pairs of curves that are the same mixtures of two sets of Gaussian processes.
+    r"""Generate pairs of curves as equal mixtures of two sets of Gaussian processes.
 
     .. math:: x_i = \sum_{c=1}^r u_{ic}\, g^{\mathrm{in}}_c, \qquad
               y_i = \sum_{c=1}^r u_{ic}\, g^{\mathrm{out}}_c + \mathrm{noise}\; z_i,
               \qquad u_{ic} \sim \mathcal{U}[-\tfrac12, \tfrac12]
 
-    on equidistant points of [0, 1], where z is standard normal at each point and the processes
-    :math:`g_c`, drawn once for all rows, are centred with covariance
+    on equidistant points of [0, 1]. z is standard normal at each point. The processes :math:`g_c`
+    are drawn once for all rows and are centred with covariance
     :math:`\exp(-(\theta - \theta')^2 / (2 \sigma_c^2))`.
 
     Parameters
     ----------
     n_samples : int, default=200
-        Number of pairs. Without ``process_state`` the processes are those of one call: draw
-        training and test rows at once.
+        Number of pairs. Without ``process_state`` each call draws its own processes, so draw
+        training and test rows in one call.
     n_points : int, default=100
-        Points of a curve, both ends of [0, 1] included.
+        Number of points of a curve, including both ends of [0, 1].
     input_scales, output_scales : sequence of floats, default=(0.05, 0.1, 0.5, 0.7)
-        Length scale σ_c of each process; as many of one as of the other.
+        Length scale σ_c of each process. Both sequences must have the same length.
     noise : float, default=0.0
-        Standard deviation of the noise of the outputs; 0.5 in the paper's study of sparsity.
+        Standard deviation of the output noise. The paper's study of sparsity uses 0.5.
     random_state : int, RandomState instance or None, default=None
-        Seed, for the same data at each call. The same seed with another ``noise`` gives the
-        same curves with other noise.
+        Seed for reproducible results. With the same seed, changing ``noise`` changes the noise
+        only.
     process_state : int, RandomState instance or None, default=None
-        Seed of the processes, which then stay the same whatever ``random_state``: repetitions
-        are samples of one distribution, as in the paper. None draws them by ``random_state``.
+        Seed of the processes. With an integer, calls with different ``random_state`` are samples
+        from the same distribution, as in the paper. None draws the processes with
+        ``random_state``.
 
     Returns
     -------
     X : ndarray of shape (n_samples, n_points)
-        The input curves.
+        Input curves.
     Y : ndarray of shape (n_samples, n_points)
-        The output curves.
+        Output curves.
     theta : ndarray of shape (n_points,)
         The points.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not as stated.
+        If a parameter is invalid.
 
     References
     ----------
@@ -108,33 +109,33 @@ def make_functional(
 def swap_outliers(
     Y: npt.ArrayLike, share: float = 0.1, *, random_state: RandomState = None
 ) -> tuple[FloatArray, BoolArray]:
-    r"""Replace some curves by the negative of others of them: outliers of type 1.
+    r"""Replace some curves by the negative of other curves (outliers of type 1).
 
     .. math:: \tilde y_i = -y_{\omega(i)}, \qquad i \in I,
 
-    where I is a random set of :math:`\lfloor \tau n \rfloor` rows and ω takes each of them to
-    the next in I, and the last to the first. Missing values (NaN) move with their curve.
+    where I is a random set of :math:`\lfloor \tau n \rfloor` rows, and ω maps each row of I to the
+    next one and the last to the first. Missing values (NaN) move with their curve.
 
     Parameters
     ----------
     Y : array-like of shape (n_curves, n_points)
-        The curves; NaN where not observed.
+        Curves; NaN at unobserved points.
     share : float, default=0.1
-        Share τ of the curves, in [0, 1].
+        Share τ of replaced curves, in [0, 1].
     random_state : int, RandomState instance or None, default=None
-        Seed, for the same outliers at each call.
+        Seed for reproducible results.
 
     Returns
     -------
     Y : ndarray of shape (n_curves, n_points)
-        A copy with outliers.
+        Copy with outliers.
     outlying : ndarray of bool of shape (n_curves,)
-        Which curves were replaced.
+        Mask of replaced curves.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not as stated.
+        If a parameter is invalid.
 
     References
     ----------
@@ -164,33 +165,33 @@ def process_outliers(
     add: bool = False,
     random_state: RandomState = None,
 ) -> tuple[FloatArray, BoolArray]:
-    r"""Replace some curves by mixtures of other Gaussian processes: outliers of type 2.
+    r"""Replace some curves by mixtures of other Gaussian processes (outliers of type 2).
 
     .. math:: \tilde y_i = \sum_c a_{ic}\, g_c, \qquad
               a_{ic} \sim \mathcal{U}[-\tfrac{\zeta}{2}, \tfrac{\zeta}{2}], \qquad i \in I,
 
-    where I is a random set of :math:`\lfloor \tau n \rfloor` rows and the processes g_c, the
-    same for all rows, are centred with covariance
-    :math:`\exp(-(\theta - \theta')^2 / (2 \sigma_c^2))`. What is not observed (NaN) stays so.
+    where I is a random set of :math:`\lfloor \tau n \rfloor` rows. The processes g_c are the same
+    for all rows and are centred with covariance
+    :math:`\exp(-(\theta - \theta')^2 / (2 \sigma_c^2))`. Missing values (NaN) remain missing.
 
     Parameters
     ----------
     Y, share, random_state
         As in :func:`swap_outliers`.
     intensity : float, default=2.0
-        Width ζ of the range of the coefficients, at least 0.
+        Width ζ of the range of the coefficients, >= 0.
     scales : sequence of floats, default=(0.01, 0.05, 1.0, 4.0)
         Length scale σ_c of each process.
     theta : array-like of shape (n_points,), optional
-        The points; equidistant in [0, 1] by default.
+        The points; equidistant points of [0, 1] by default.
     add : bool, default=False
-        Add the mixture to the curve rather than replace it. The paper replaces in its
-        section 5, and adds in its appendix B.2.1.
+        Whether to add the mixture to the curve instead of replacing the curve. The paper replaces
+        in section 5 and adds in appendix B.2.1.
 
     Returns
     -------
     Y, outlying
-        As :func:`swap_outliers` returns them; it raises the same errors.
+        As in :func:`swap_outliers`, which raises the same errors.
 
     References
     ----------
@@ -227,32 +228,32 @@ def local_outliers(
     share_of_points: float = 0.1,
     random_state: RandomState = None,
 ) -> tuple[FloatArray, BoolArray]:
-    r"""Replace some observations of some curves by uniform noise: outliers of type 3.
+    r"""Replace some observations of some curves by uniform noise (outliers of type 3).
 
     .. math:: \tilde y_i(\theta_j) \sim \mathcal{U}[-b, b], \qquad
               b = \max_{i, j} |y_i(\theta_j)|, \qquad i \in I,\ j \in J_i,
 
-    where I is a random set of :math:`\lfloor \tau n \rfloor` rows, and J_i for each of them a
-    random set of :math:`\lfloor \xi m_i \rfloor` of its :math:`m_i` observations.
+    where I is a random set of :math:`\lfloor \tau n \rfloor` rows, and J_i is a random set of
+    :math:`\lfloor \xi m_i \rfloor` of the :math:`m_i` observations of row i.
 
     Parameters
     ----------
     Y, share, random_state
         As in :func:`swap_outliers`.
     share_of_points : float, default=0.1
-        Share ξ of the observations of each of these, in [0, 1].
+        Share ξ of replaced observations in each of these curves, in [0, 1].
 
     Returns
     -------
     Y : ndarray of shape (n_curves, n_points)
-        A copy with outliers.
+        Copy with outliers.
     outlying : ndarray of bool of shape (n_curves, n_points)
-        Which values were replaced.
+        Mask of replaced values.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not as stated.
+        If a parameter is invalid.
 
     References
     ----------
@@ -282,27 +283,26 @@ def local_outliers(
 
 
 def fill_gaps(Y: npt.ArrayLike, theta: npt.ArrayLike | None = None) -> FloatArray:
-    """Fill what is missing in curves by linear interpolation.
+    """Fill missing values of curves by linear interpolation.
 
-    Before the first observation of a curve its value is taken, and that of the last one after
-    it.
+    Values before the first or after the last observation of a curve are set to that observation.
 
     Parameters
     ----------
     Y : array-like of shape (n_curves, n_points)
-        The curves; NaN where not observed.
+        Curves; NaN at unobserved points.
     theta : array-like of shape (n_points,), optional
         The points; equidistant by default.
 
     Returns
     -------
     ndarray of shape (n_curves, n_points)
-        A copy without gaps.
+        Copy without missing values.
 
     Raises
     ------
     TypeError, ValueError
-        If a curve has no observation, or the points are not one for each column, increasing.
+        If a curve has no observation, or ``theta`` is not increasing with one point per column.
 
     Examples
     --------
@@ -328,30 +328,30 @@ def fill_gaps(Y: npt.ArrayLike, theta: npt.ArrayLike | None = None) -> FloatArra
 def extend_symmetrically(
     series: Sequence[npt.ArrayLike], n_points: int | None = None
 ) -> FloatArray:
-    r"""Bring series of different lengths to one, by their mirror images behind their ends.
+    r"""Extend series of different lengths to a common length by mirroring at their ends.
 
     .. math:: x_1, \dots, x_m \;\mapsto\;
               x_1, \dots, x_m, x_m, x_{m-1}, \dots, x_1, x_1, x_2, \dots
 
-    cut at ``n_points``.
+    truncated to ``n_points``.
 
     Parameters
     ----------
     series : sequence of array-likes of shape (length,) or (length, n_channels)
         The series.
     n_points : int, optional
-        The common length, at least that of the longest series, which is the default.
+        Common length, at least the length of the longest series, which is the default.
 
     Returns
     -------
     ndarray of shape (n_series, n_points) or (n_series, n_points, n_channels)
-        The series, extended.
+        The extended series.
 
     Raises
     ------
     TypeError, ValueError
-        If there is no series, one is empty, they differ in their channels, or ``n_points`` is
-        less than the longest.
+        If there is no series, a series is empty, series differ in the number of channels, or
+        ``n_points`` is less than the length of the longest series.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Artificial data whose truth is known."""
+"""Artificial data with known truth."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def make_sine_quantiles(
     levels: float | Sequence[float] | FloatArray = (0.1, 0.25, 0.5, 0.75, 0.9),
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    r"""Draw from a modulated sine with fading Gaussian noise, with its true quantiles.
+    r"""Generate a modulated sine with decreasing Gaussian noise, and its true quantiles.
 
     With x uniform on [0, 1.5] and z standard normal,
 
     .. math:: y = \sin(2 \pi x) \, (1 + \sin(2 \pi x / 3)) + \sigma(x) z,
 
-    where the standard deviation :math:`\sigma(x)` falls linearly from 1.2 at 0 to 0.2 at 1.5.
-    The conditional quantile of level t is the same with the normal quantile of t for z.
+    where the standard deviation :math:`\sigma(x)` decreases linearly from 1.2 at 0 to 0.2 at 1.5.
+    The conditional quantile of level t is obtained by replacing z by its quantile of level t.
 
     Parameters
     ----------
     n_samples : int, default=200
         Number of rows.
     levels : float or sequence of floats, default=(0.1, 0.25, 0.5, 0.75, 0.9)
-        Levels of the quantiles, each in (0, 1), in any order.
+        Quantile levels in (0, 1), in any order.
     random_state : int, RandomState instance or None, default=None
-        Seed, for the same data at each call.
+        Seed for reproducible results.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def make_sine_quantiles(
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not as stated.
+        If a parameter is invalid.
 
     Examples
     --------
@@ -75,21 +75,21 @@ def make_sine_quantiles(
 def make_heavy_tails(
     n_samples: int = 200, *, random_state: int | np.random.RandomState | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Draw ten features and a target with interactions and heavy-tailed noise.
+    r"""Generate ten features and a target with interactions and heavy-tailed noise.
 
-    With the rows of X standard normal in dimension 10 and t Student's with 3 degrees of
-    freedom,
+    The features are standard normal in dimension 10, and t has Student's t distribution with 3
+    degrees of freedom:
 
     .. math:: y = \sin 3 x_0 + x_1 x_2 + \tfrac12 x_3^2 + (0.3 + \tfrac12 |x_4|) \, t.
 
-    The last five features do not matter.
+    The last five features have no effect.
 
     Parameters
     ----------
     n_samples : int, default=200
         Number of rows.
     random_state : int, RandomState instance or None, default=None
-        Seed, for the same data at each call.
+        Seed for reproducible results.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def make_heavy_tails(
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not as stated.
+        If a parameter is invalid.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Loaders of the real data sets that have one target."""
+"""Loaders of real data sets with a single target."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from fenchel.datasets._tables import read_table, to_frame
 
 
 class DatasetInfo(NamedTuple):
-    """What :func:`list_datasets` says of one data set.
+    """Description of a data set, as returned by :func:`list_datasets`.
 
     Attributes
     ----------
     name : str
-        The name that :func:`load` takes.
+        Name of the data set in :func:`load`.
     n_samples, n_features : int
-        Numbers of rows and of features.
+        Numbers of samples and features.
     target : str
         Name of the target.
     source : str
-        Where the data were published.
+        Publication of the data.
     bundled : bool
-        Whether the data come with the package. The others are read from ``$FENCHEL_DATA`` or
-        the cache, or downloaded.
+        Whether the data are included in the package. Otherwise they are read from
+        ``$FENCHEL_DATA`` or the cache, or downloaded.
 
     Examples
     --------
@@ -46,17 +46,17 @@ class DatasetInfo(NamedTuple):
 
 
 def list_datasets() -> list[DatasetInfo]:
-    """Data sets that :func:`load` knows, in alphabetical order.
+    """List the data sets of :func:`load`, in alphabetical order.
 
     Returns
     -------
     list of DatasetInfo
-        Name, size, target, source, and whether the data come with the package.
+        Name, size, target and source of each data set, and whether it is bundled.
 
     See Also
     --------
-    load : Read one of them.
-    load_dti : Curves along two tracts of the brain, which have a loader of their own.
+    load : Load a data set.
+    load_dti : Load curves along two tracts of the brain.
 
     Examples
     --------
@@ -83,48 +83,48 @@ def load(name: str, *, return_X_y: Literal[True], as_frame: Literal[True]) -> _F
 @overload
 def load(name: str, *, return_X_y: bool, as_frame: bool = ...) -> Bunch | _Frames: ...
 def load(name: str, *, return_X_y: bool = False, as_frame: bool = False) -> Bunch | _Frames:
-    """Read a data set by name.
+    """Load a data set by name.
 
     Parameters
     ----------
     name : str
-        One of the names of :func:`list_datasets`.
+        A name from :func:`list_datasets`.
     return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a bunch.
+        Whether to return ``(data, target)`` instead of a Bunch.
     as_frame : bool, default=False
-        Give pandas objects. Categorical columns then have their labels as values.
+        Whether to return pandas objects. Categorical columns then contain labels.
 
     Returns
     -------
     Bunch or (data, target)
-        With the attributes
+        Dictionary-like object with the attributes
 
         - ``data``: array of shape (n_samples, n_features), or DataFrame;
         - ``target``: array of shape (n_samples,), or Series;
-        - ``frame``: DataFrame with the target as last column, or None without ``as_frame``;
+        - ``frame``: DataFrame with the target as last column; None without ``as_frame``;
         - ``feature_names`` and ``target_name``;
-        - ``factor_codes``: for each categorical column, its labels in the order of their codes;
-        - ``source``, a line, and ``DESCR``, the full description.
+        - ``factor_codes``: labels of each categorical column, in the order of their codes;
+        - ``source``: a one-line source, and ``DESCR``: the full description.
 
     Raises
     ------
     ValueError
         If the name is unknown.
     FileNotFoundError
-        If the data set is not bundled and no place holds it. The message names the file and
-        its checksum, and says how to provide it.
+        If the data set is not bundled and was not found. The message contains the file name, its
+        checksum and instructions.
     OSError
-        If a file has the wrong checksum, wherever it was found, or a download fails.
+        If a file has the wrong checksum, at any of the places, or a download fails.
 
     Notes
     -----
-    Data sets that are not bundled are looked for, in this order, in the folder
-    ``$FENCHEL_DATA``, in the cache (``$XDG_CACHE_HOME/fenchel``, or ``~/.cache/fenchel``), and
-    below the base address ``$FENCHEL_DATA_URL``, from which they are copied to the cache.
+    Data sets that are not bundled are searched for in this order: in the folder ``$FENCHEL_DATA``;
+    in the cache (``$XDG_CACHE_HOME/fenchel``, or ``~/.cache/fenchel``); and below the URL
+    ``$FENCHEL_DATA_URL``. Downloaded files are copied to the cache.
 
     References
     ----------
-    The collection is that of Takeuchi, I., Le, Q. V., Sears, T. D. and Smola, A. J. (2006).
+    The collection follows Takeuchi, I., Le, Q. V., Sears, T. D. and Smola, A. J. (2006).
     Nonparametric quantile estimation. Journal of Machine Learning Research 7, 1231-1264.
 
     Examples
@@ -176,19 +176,20 @@ def load_engel(*, return_X_y: Literal[True], as_frame: Literal[True]) -> _Frames
 @overload
 def load_engel(*, return_X_y: bool, as_frame: bool = ...) -> Bunch | _Frames: ...
 def load_engel(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | _Frames:
-    """Read food expenditure and income of 235 Belgian households (bundled).
+    """Load food expenditure and income of 235 Belgian households (bundled).
 
-    The spread of the expenditure grows with income, which makes these the standard example of
+    The variance of the expenditure increases with income, which makes this the standard example of
     quantile regression.
 
     Parameters
     ----------
     return_X_y, as_frame : bool, default=False
-        As in :func:`load`, whose results these are.
+        As in :func:`load`.
 
     Returns
     -------
     Bunch or (data, target)
+        As in :func:`load`.
 
     Examples
     --------
@@ -209,18 +210,19 @@ def load_mcycle(*, return_X_y: Literal[True], as_frame: Literal[True]) -> _Frame
 @overload
 def load_mcycle(*, return_X_y: bool, as_frame: bool = ...) -> Bunch | _Frames: ...
 def load_mcycle(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | _Frames:
-    """Read 133 head accelerations in a simulated motorcycle accident (bundled).
+    """Load 133 head accelerations in a simulated motorcycle accident (bundled).
 
-    A curve with a flat start, a steep dip, and noise that changes along it.
+    The curve has a flat start and a steep dip, and its noise is heteroscedastic.
 
     Parameters
     ----------
     return_X_y, as_frame : bool, default=False
-        As in :func:`load`, whose results these are.
+        As in :func:`load`.
 
     Returns
     -------
     Bunch or (data, target)
+        As in :func:`load`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files of numbers, block by block."""
+"""Reading numeric files block by block."""
 
 from __future__ import annotations
 
@@ -26,35 +26,37 @@ def stream(
     features: Sequence[str] | None = None,
     block_rows: int = 10_000,
 ) -> _Blocks:
-    r"""Read a file of numbers block by block, for files that do not fit into memory.
+    r"""Read a numeric file block by block, for files that do not fit into memory.
 
     Parameters
     ----------
     path : str or path
-        A CSV file with commas, names in its first line and then one row in each line, or a
-        Parquet file (which needs pyarrow), by its ending.
+        A CSV file separated by commas, with column names in the first line, or a Parquet file
+        (needs pyarrow). The format is determined by the file extension.
     target : str
-        Name of the column to learn.
+        Name of the target column.
     features : sequence of str, optional
-        Columns of X, in this order; all but the target by default. Others may hold anything.
+        Columns of X, in this order; by default all but the target. Other columns may contain
+        anything.
     block_rows : int, default=10_000
-        Largest number of rows of a block, >= 1.
+        Maximum number of rows of a block, >= 1.
 
     Returns
     -------
     iterator of (X, y)
-        Arrays of shape (n, n_features) and (n,) with 1 <= n <= ``block_rows``; rows in the order
-        of the file. Blocks of Parquet also end where its groups of rows do.
+        Arrays of shape (n, n_features) and (n,) with 1 <= n <= ``block_rows``. Rows are in the
+        order of the file. Blocks of Parquet files also end at row group boundaries.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ImportError
         If the file is a Parquet file and pyarrow is not installed.
     ValueError
-        If a column is not there, at once. When a block is read: if a value is missing or not a
-        finite number, or a line has more or fewer values than the first; the sentence says where.
+        Immediately if a column does not exist. While reading if a value is missing or not a finite
+        number, or if a line has more or fewer values than the first line. The message contains the
+        position.
 
     Examples
     --------
