@@ -1,7 +1,7 @@
-"""Pictures of fitted models, in the manner of scikit-learn's displays.
+"""Plots of fitted models, in the style of scikit-learn's displays.
 
-They need matplotlib: without it each raises an ImportError that says how to install it.
-All keep matplotlib's axes as ``ax_`` and the figure as ``figure_``.
+They need matplotlib; without it each raises an ImportError with instructions. All displays store
+the matplotlib axes as ``ax_`` and the figure as ``figure_``.
 """
 
 from fenchel.plotting.calibration import QuantileCalibrationDisplay

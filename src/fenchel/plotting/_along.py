@@ -1,4 +1,4 @@
-"""What a model says along one feature: predictions, and intervals where it has them."""
+"""Predictions of a model along one feature, with intervals if it has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all displays share."""
+"""Base class of all displays."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from fenchel.plotting import _style
 
 
 class Display:
-    """Base class: subclasses draw on ``ax_``."""
+    """Base class of displays; subclasses draw on ``ax_``."""
 
     ax_: Any
     figure_: Any
     _figsize = (6.4, 4.2)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on those of a new figure of pyplot.
+        """Draw on the given axes, or on a new pyplot figure.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw.
+            Axes to draw on.
 
         Returns
         -------
         Self
-            With what was drawn as attributes.
+            The display, with the matplotlib artists as attributes.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Whether quantiles are what they say: nominal against observed level."""
+"""Calibration plot of quantiles: empirical against nominal levels."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ _GRID = 1001
 
 @dataclass(eq=False, repr=False)
 class QuantileCalibrationDisplay(Display):
-    r"""Nominal level of each quantile against the share of rows at or below it.
+    r"""Calibration plot of quantiles: nominal level against the share of rows at or below.
 
     .. math:: \hat\tau_j = \frac1n \#\{i : y_i \le h_j(x_i)\}, \qquad
               n \hat\tau_j \sim \mathrm{Binomial}(n, \tau_j)
 
-    where the second holds for a true quantile of a continuous target, on rows that are
-    independent of the fit. The band is the central interval of that distribution at each level;
-    it is meant for one level at a time, not for all of them together.
+    where the second formula holds for a true quantile of a continuous target, on rows independent
+    of the fit. The band is the central interval of that distribution. It holds for each level
+    separately, not for all levels simultaneously.
 
     Parameters
     ----------
     levels : ndarray of shape (n_levels,)
         Nominal levels τ.
     observed : ndarray of shape (n_levels,)
-        Shares of rows at or below the quantiles.
+        Shares of rows at or below each quantile.
     below : ndarray of shape (n_levels,)
-        Shares of rows strictly below them.
+        Shares of rows strictly below each quantile.
     n_samples : int
-        The number of rows.
+        Number of rows.
     confidence : float, default=0.95
         Probability of the band at each level.
 
     Attributes
     ----------
     points_ : line
-        The markers, observed against nominal.
+        Markers of observed against nominal levels.
     ties_ : collection
-        Upright strokes from ``below`` to ``observed``, seen where targets lie on a quantile.
+        Vertical strokes from ``below`` to ``observed``, visible if targets lie on a quantile.
     diagonal_ : line
-        Where observed and nominal agree.
+        The line where observed and nominal levels agree.
     band_ : collection
         The binomial band.
 
@@ -89,26 +89,26 @@ class QuantileCalibrationDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, confidence: float = 0.95, ax: Any = None
     ) -> Self:
-        """Draw the calibration of a fitted model of quantiles.
+        """Create the calibration plot of a fitted quantile model.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, with ``levels_``, or a pipeline or search that ends in one.
+            Fitted estimator with ``levels_``, or a pipeline or search with one as last step.
         X : array-like of shape (n_samples, n_features)
-            Rows, best those that the fit has not seen: on its own rows a fit with intercept and
-            without tube is calibrated by construction.
+            Samples, preferably not used in the fit. On its own training rows a fit with an
+            intercept and without a tube is calibrated by construction.
         y : array-like of shape (n_samples,)
             Targets.
         confidence : float, default=0.95
             Probability of the band at each level, in (0, 1).
         ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+            Axes to draw on; a new pyplot figure by default.
 
         Raises
         ------
         ValueError
-            If the model has no levels, or these are levels of expectiles.
+            If the model has no levels, or if these are levels of expectiles.
         """
         model = fitted_model(estimator, "levels_", what="the levels of its quantiles")
         if statistic_of(model) == "expectiles":
@@ -124,7 +124,7 @@ class QuantileCalibrationDisplay(Display):
     def from_predictions(
         cls, y: Any, predictions: Any, *, levels: Any, confidence: float = 0.95, ax: Any = None
     ) -> Self:
-        """Draw the calibration of predicted quantiles.
+        """Create the calibration plot of predicted quantiles.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class QuantileCalibrationDisplay(Display):
         return display.plot(ax=ax)
 
     def band(self, levels: Any) -> FloatArray:
-        """Lower and upper end of the band at these levels, (2, n_levels)."""
+        """Return the lower and upper bounds of the band at these levels, (2, n_levels)."""
         return calibration_band(levels, self.n_samples, self.confidence)
 
     def _draw(self, ax: Any) -> None:

@@ -1,4 +1,4 @@
-"""Coefficients of the Lasso along its path."""
+"""Coefficients of the Lasso along the regularization path."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _BETWEEN = 16  # points between two knots where segments are not straight
 
 @dataclass(eq=False, repr=False)
 class CoefficientPathDisplay(Display):
-    """Coefficients of the Lasso along its path, from the zero model to least squares.
+    """Lasso coefficients along the regularization path, from the zero model to least squares.
 
-    Against ‖w‖₁ the curves are straight between knots, and are exactly what is drawn; against
-    the strength they are evaluated in between, as the axis is logarithmic.
+    Against ‖w‖₁ the curves are piecewise linear and drawn exactly. Against alpha, on a logarithmic
+    axis, they are evaluated between knots.
 
     Parameters
     ----------
     path : LassoPath
-        Of :func:`fenchel.lasso_path`.
+        Result of :func:`fenchel.lasso_path`.
     feature_names : sequence of str, optional
         Names of the coefficients; x0, x1, … by default.
     against : {"radius", "alpha"}, default="radius"
-        What the horizontal axis shows.
+        Quantity on the horizontal axis.
     n_named : int, default=8
-        The number of coefficients to name and colour, the largest at the end of the path.
+        Number of coefficients with a name and a colour, the largest at the end of the path.
 
     Attributes
     ----------
     lines_ : list of line
-        One for each coefficient.
+        One line for each coefficient.
     named_ : ndarray of int
-        The coefficients in the legend, from the largest value at the end of the path down.
+        Indices of the coefficients in the legend, by decreasing value at the end of the path.
 
     References
     ----------
@@ -73,19 +73,19 @@ class CoefficientPathDisplay(Display):
         n_named: int = 8,
         ax: Any = None,
     ) -> Self:
-        """Draw a path.
+        """Create the plot of a path.
 
         Parameters
         ----------
         path, feature_names, against, n_named
             As in the class.
         ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+            Axes to draw on; a new pyplot figure by default.
 
         Raises
         ------
         ValueError
-            If ``against`` is unknown or there is another number of names than coefficients.
+            If ``against`` is unknown, or the number of names is not the number of coefficients.
         """
         if against not in AGAINST:
             raise ValueError(f"against must be one of {AGAINST}, got {shown(against)}")
@@ -98,7 +98,7 @@ class CoefficientPathDisplay(Display):
         return made.plot(ax=ax)
 
     def curves(self) -> tuple[FloatArray, FloatArray]:
-        """What is drawn: positions on the axis (k,) and coefficients (k, n_features)."""
+        """Return positions on the axis (k,) and coefficients (k, n_features) as drawn."""
         alphas, coefs, path = self.path.alphas, self.path.coefs, self.path
         if self.against == "radius":
             return path.radii, coefs

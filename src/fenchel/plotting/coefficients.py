@@ -1,4 +1,4 @@
-"""The matrix of dual coefficients of curves, and its zeros."""
+"""Matrix of dual coefficients of curves, with its zeros."""
 
 from __future__ import annotations
 
@@ -20,32 +20,31 @@ _LIGHTEST = 0.88  # of the scale of shades: what is lighter is hard to tell from
 
 @dataclass(eq=False, repr=False)
 class CoefficientMatrixDisplay(Display):
-    """The dual coefficients of curves, a row for each, with their exact zeros left white.
+    """Heat map of the dual coefficients of curves, one row for each, with exact zeros in white.
 
-    Lightness is the signed value, from negative (dark) to positive (light), in shades that end
-    where 2 % of the coefficients that are not zero are larger; the title counts the zeros. A
-    row of zeros is a curve that the model does not need.
+    Lightness represents the signed value, from negative (dark) to positive (light). The scale ends
+    where 2 % of the nonzero coefficients are larger. The title gives the share of zeros. A curve
+    whose row is zero is not needed by the model.
 
     Parameters
     ----------
     matrix : ndarray of shape (n_samples, n_points)
-        Dual coefficients; NaN where a curve was not observed, which counts neither as zero
-        nor as anything else.
+        Dual coefficients; NaN at unobserved points, which are not counted in the shares.
     theta : ndarray of shape (n_points,), optional
-        Points of the grid; without them the columns are numbered.
+        Grid points; by default columns are numbered.
     theta_name : str
         Label of the horizontal axis.
 
     Attributes
     ----------
     image_ : mesh
-        The matrix, its zeros masked.
+        The matrix with zeros masked.
     missing_ : mesh or None
-        What was not observed.
+        Unobserved points.
     colorbar_ : colorbar
-        Values of the shades.
+        Colour scale.
     zero_share_, zero_row_share_ : float
-        Shares of the coefficients, and of the rows, that are exactly zero.
+        Shares of exactly zero coefficients and of exactly zero rows.
 
     Examples
     --------
@@ -72,24 +71,24 @@ class CoefficientMatrixDisplay(Display):
     def from_estimator(
         cls, estimator: Any, Y: Any = None, *, theta_name: str = "θ", ax: Any = None
     ) -> Self:
-        """Draw the coefficients of a fitted model.
+        """Create the plot of a fitted model.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, with ``dual_coef_`` of shape (n_samples, n_points) and ``grid_``, or a
-            pipeline or search that ends in one.
+            Fitted estimator with ``dual_coef_`` of shape (n_samples, n_points) and ``grid_``, or a
+            pipeline or search with one as last step.
         Y : array-like of shape (n_samples, n_points), or what else ``as_curves`` takes, optional
-            The curves of the fit, if some values were not observed: zeros there do not count.
+            Training curves, if some values are unobserved. Zeros there are not counted.
         theta_name : str
             Label of the horizontal axis.
         ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+            Axes to draw on; a new pyplot figure by default.
 
         Raises
         ------
         ValueError
-            If the estimator has no such matrix, or Y is of another shape.
+            If the estimator has no such matrix, or Y has a different shape.
         """
         model = fitted_model(
             estimator, "dual_coef_", "grid_", what="its coefficients and their grid"
@@ -111,21 +110,21 @@ class CoefficientMatrixDisplay(Display):
     def from_matrix(
         cls, matrix: Any, theta: Any = None, *, theta_name: str | None = None, ax: Any = None
     ) -> Self:
-        """Draw a matrix of coefficients.
+        """Create the plot of a matrix of coefficients.
 
         Parameters
         ----------
         matrix : array-like of shape (n_samples, n_points)
-            Dual coefficients, NaN where there is none.
+            Dual coefficients, NaN at unobserved points.
         theta : array-like of shape (n_points,), optional
-            Points of the grid, strictly increasing; without them the columns are numbered.
+            Grid points, strictly increasing; by default columns are numbered.
         theta_name, ax
             As in :meth:`from_estimator`.
 
         Raises
         ------
         ValueError
-            If the matrix does not have two dimensions or the grid another length.
+            If the matrix is not two-dimensional, or the grid has a different length.
         """
         values = np.asarray(matrix, dtype=np.float64)
         if values.ndim != 2 or values.size == 0:

@@ -1,4 +1,4 @@
-"""How a solver came to its solution: the relative gap against time or steps."""
+"""Convergence of solvers: relative duality gap against time or iterations."""
 
 from __future__ import annotations
 
@@ -21,28 +21,27 @@ _FLOOR = float(np.finfo(np.float64).eps)
 
 @dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
-    """Relative duality gap of each certified point of a solver, on a logarithmic axis.
+    """Relative duality gap of a solver against time or iterations, on a logarithmic axis.
 
-    The gap bounds how far the objective is from its optimum, in units of the objective of the
-    best constant model. Gaps below the rounding of numbers, also negative ones, are drawn at
-    2.2e-16.
+    The gap bounds the distance of the objective from its optimum, relative to the objective of the
+    best constant model. Gaps below rounding error, including negative ones, are drawn at 2.2e-16.
 
     Parameters
     ----------
     histories : dict of str to sequence of Progress
-        What each curve is, and its ``history_``: entries with ``iteration``, ``seconds`` and
+        Name of each curve and its ``history_``, whose entries have ``iteration``, ``seconds`` and
         ``relative_gap``.
     against : {"time", "iteration"}, default="time"
-        What the horizontal axis shows.
+        Quantity on the horizontal axis.
     tol : float, optional
-        The relative gap that was asked for, drawn as a line.
+        The requested relative gap, drawn as a line.
 
     Attributes
     ----------
     lines_ : list
-        One curve for each history, in their order.
+        One curve for each history, in the same order.
     tol_line_ : line or None
-        The tolerance.
+        The line at ``tol``.
 
     Examples
     --------
@@ -68,23 +67,23 @@ class ConvergenceDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, against: str = "time", name: str | None = None, ax: Any = None
     ) -> Self:
-        """Draw the history of a fitted model.
+        """Create the plot of a fitted model.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, with ``history_``, or a pipeline or search that ends in one.
+            Fitted estimator with ``history_``, or a pipeline or search with one as last step.
         against : {"time", "iteration"}, default="time"
-            What the horizontal axis shows.
+            Quantity on the horizontal axis.
         name : str, optional
-            Name of the curve; that of the class by default.
+            Name of the curve; the class name by default.
         ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+            Axes to draw on; a new pyplot figure by default.
 
         Raises
         ------
         ValueError
-            If the estimator keeps no history, or ``against`` is unknown.
+            If the estimator has no history, or ``against`` is unknown.
         """
         model = fitted_model(estimator, "history_", what="the record of its solver")
         return cls.from_histories(
@@ -103,19 +102,19 @@ class ConvergenceDisplay(Display):
         tol: float | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw several histories, to compare solvers.
+        """Create a plot of several histories, to compare solvers.
 
         Parameters
         ----------
         histories, against, tol
             As in the class.
         ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+            Axes to draw on; a new pyplot figure by default.
 
         Raises
         ------
         ValueError
-            If there is nothing to draw, or ``against`` is unknown.
+            If there is no history, or ``against`` is unknown.
         """
         if against not in AXES:
             raise ValueError(f"against must be one of {tuple(AXES)}, got {shown(against)}")
@@ -126,7 +125,7 @@ class ConvergenceDisplay(Display):
         return cls(histories, against=against, tol=tol).plot(ax=ax)
 
     def curve(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """Times or iterations of a history, and the relative gaps as they are drawn."""
+        """Return times or iterations of a history, and relative gaps as drawn."""
         history = self.histories[name]
         place = "seconds" if self.against == "time" else "iteration"
         x = np.array([getattr(entry, place) for entry in history], dtype=np.float64)

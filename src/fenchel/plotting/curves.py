@@ -1,4 +1,4 @@
-"""Predicted against observed curves, with the norms of their residuals."""
+"""Predicted and observed curves, with the norms of residuals."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ _BACKGROUND = 200  # curves drawn behind the chosen ones
 
 @dataclass(eq=False, repr=False)
 class CurvesDisplay(Display):
-    r"""Some observed curves with their predictions, and the norms of all residuals.
+    r"""Observed and predicted curves of some rows, and the residual norms of all rows.
 
     .. math:: \|y_i - h(x_i)\| = \Bigl(\sum_{j\ \mathrm{observed}}
               \mu_j\, (y_{ij} - h(x_i)(\theta_j))^2\Bigr)^{1/2}
 
-    in the units of the curves, as the weights μ sum to one. Points are observations, lines
-    predictions; all observed curves are behind them, pale. A second picture has the norms of
-    all rows, from the smallest to the largest: a corner at its end shows outliers.
+    in the units of the curves, as the weights μ sum to one. Observations are drawn as points and
+    predictions as lines, with all observed curves in pale in the background. A second plot shows
+    the norms of all rows in increasing order. Outliers appear as a sharp rise at its end.
 
     Parameters
     ----------
     theta : ndarray of shape (n_points,)
-        The grid.
+        The grid points.
     observed, predicted : ndarray of shape (n_samples, n_points)
-        Curves; NaN where not observed.
+        Curves; NaN at unobserved points.
     norms : ndarray of shape (n_samples,)
         Norms of the residuals.
     rows : ndarray of int
-        The curves to draw.
+        Indices of the curves to draw.
     theta_name, curve_name : str
         Labels of the axes.
 
     Attributes
     ----------
     ax_, figure_
-        Matplotlib's axes of the curves, and their figure.
+        Matplotlib axes of the curves, and their figure.
     norms_ax_
-        The axes of the norms; None if a single one was given.
+        Axes of the norms; None if a single axes object was given.
     background_ : collection
-        All observed curves, of an even choice of 200 rows if there are more.
+        All observed curves, or an even selection of 200 rows if there are more.
     observed_, predicted_ : list of line
-        Observations and predictions of ``rows``, in this order.
+        Observations and predictions of ``rows``, in the same order.
     norms_ : line or None
-        The norms of all rows.
+        Norms of all rows.
     marks_ : list of line
-        Those of ``rows``.
+        Marks of the norms of ``rows``.
 
     Examples
     --------
@@ -92,25 +92,24 @@ class CurvesDisplay(Display):
         curve_name: str = "y(θ)",
         ax: Any = None,
     ) -> Self:
-        """Draw what a fitted model predicts for the curves of X.
+        """Create the plot from the predictions of a fitted model.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, with ``predict(X, theta=...)``, or a pipeline that ends in one.
+            Fitted estimator with ``predict(X, theta=...)``, or a pipeline with one as last step.
         X : array-like
-            Inputs in the form that ``predict`` takes.
+            Inputs of ``predict``.
         Y, theta
-            Observed curves and their grid in any form that
-            :func:`fenchel.functional.as_curves` takes; without ``theta``, an array is on the
-            ``grid_`` of the model.
+            Observed curves and their grid, in any format of :func:`fenchel.functional.as_curves`.
+            Without ``theta``, an array is on the ``grid_`` of the model.
         rows, quadrature, theta_name, curve_name, ax
             As in :meth:`from_predictions`.
 
         Raises
         ------
         ValueError
-            If grids or numbers of rows do not fit.
+            If grids or numbers of rows do not match.
         """
         grid = getattr(final_estimator(estimator), "grid_", None)
         if theta is None and grid is not None and is_array(Y):
@@ -135,31 +134,31 @@ class CurvesDisplay(Display):
         curve_name: str = "y(θ)",
         ax: Any = None,
     ) -> Self:
-        """Draw observed and predicted curves.
+        """Create the plot from observed and predicted curves.
 
         Parameters
         ----------
         theta : array-like of shape (n_points,) or None
-            The grid, strictly increasing; None as in :func:`fenchel.functional.as_curves`.
+            Grid points, strictly increasing; None as in :func:`fenchel.functional.as_curves`.
         Y : array-like of shape (n_samples, n_points), or what else ``as_curves`` takes
-            Observed curves, NaN where not observed.
+            Observed curves, NaN at unobserved points.
         predicted : array-like of shape (n_samples, n_points)
             Predicted curves on the same grid.
         rows : sequence of int, optional
-            The curves to draw; by default those of the smallest, the median and the largest
-            residual.
+            Indices of the curves to draw; by default those with the smallest, the median and the
+            largest residual.
         quadrature : str or array-like, default="trapezoid"
-            Weights μ, as in ``as_curves``.
+            Quadrature weights μ, as in ``as_curves``.
         theta_name, curve_name : str
-            Labels of the axes; say the units here.
+            Labels of the axes, with units.
         ax : matplotlib axes or pair of them, optional
-            Where to draw the curves, and the norms; a single one is for the curves alone, None
-            makes a new figure of pyplot with both.
+            Axes for the curves and for the norms. A single one is used for the curves only. None
+            creates a new pyplot figure with both.
 
         Raises
         ------
         ValueError
-            If shapes do not agree, or a row does not exist.
+            If shapes do not match, or a row does not exist.
         """
         names = {"theta_name": theta_name, "curve_name": curve_name}
         return cls._of(as_curves(Y, theta, quadrature), predicted, rows, names, ax)
@@ -180,17 +179,17 @@ class CurvesDisplay(Display):
         return cls(curves.grid, curves.values, values, norms, chosen, **names).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on those of a new figure of pyplot.
+        """Draw on the given axes, or on a new pyplot figure.
 
         Parameters
         ----------
         ax : matplotlib axes or pair of them, optional
-            Where to draw.
+            Axes to draw on.
 
         Returns
         -------
         CurvesDisplay
-            Itself.
+            The display itself.
         """
         _style.require_matplotlib()
         if ax is None:

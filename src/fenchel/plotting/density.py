@@ -1,4 +1,4 @@
-"""Densities of one or two variables."""
+"""Plots of densities of one or two variables."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ _ALL_RUGS = 2000  # rows up to which all have a stroke
 
 @dataclass(eq=False, repr=False)
 class DensityDisplay(Display):
-    r"""A density as a curve over a histogram of the data, or as contours over its points.
+    r"""Density of one variable over a histogram, or contours of two variables over the data.
 
-    In two dimensions a contour encloses the smallest region with its share of the mass: with f
+    In two dimensions a contour encloses the smallest region with a given share of the mass. With f
     on the drawn grid, the level t of the share m solves
 
     .. math:: \int_{f > t} f \Big/ \int f = m,
 
-    both integrals over the picture. Where its mass leaves the picture, widen it by ``extent``.
+    with both integrals over the plotted area. If part of the mass is outside, increase ``extent``.
 
     Parameters
     ----------
     grids : tuple of ndarray
         One or two increasing grids.
     density : ndarray of shape (n_points,) or (n_points_of_second, n_points_of_first)
-        Values of the density, >= 0.
+        Values of the density on the grid, >= 0.
     data : ndarray of shape (n_samples, n_features) or None
-        Rows to draw behind it.
+        Data to draw with the density.
     feature_names : tuple of str
         Labels of the axes.
     masses : sequence of float, default=(0.95, 0.75, 0.5, 0.25)
-        Shares of the mass of the contours.
+        Shares of the mass enclosed by contours.
 
     Attributes
     ----------
     line_ : line or None
         The density of one variable.
     histogram_ : container or None
-        Of the data of one variable, with area one.
+        Histogram of one variable, normalized to area one.
     rug_ : collection or None
-        A stroke at each row, of a sample of 2000 rows if there are more.
+        A tick for each row, or for a sample of 2000 rows if there are more.
     mesh_, contours_, colorbar_
-        The density of two variables; None for one.
+        Artists of the density of two variables; None for one.
     points_ : collection or None
-        The data of two variables.
+        Data points of two variables.
     levels_ : ndarray or None
-        Levels of the contours, increasing.
+        Levels of the contours, in increasing order.
     mass_ : float
-        Integral of the density over the picture: near 1 if the picture holds all of it.
+        Integral of the density over the plotted area. It is close to 1 if no mass is outside.
 
     Examples
     --------
@@ -99,29 +99,30 @@ class DensityDisplay(Display):
         masses: tuple[float, ...] = MASSES,
         ax: Any = None,
     ) -> Self:
-        """Draw the density of a fitted model.
+        """Create the plot of a fitted density.
 
         Parameters
         ----------
         estimator : object
-            With ``score_samples(X)``, the logarithm of the density at rows, or a pipeline that
-            ends in one and does not change the units of X.
+            Fitted model with ``score_samples(X)``, which returns log-densities, or a pipeline with
+            one as last step that does not change the units of X.
         X : DataFrame or array-like of shape (n_samples, 1) or (n_samples, 2)
-            Rows to draw behind the density, in the form that ``score_samples`` takes.
+            Data to draw with the density, in the format of ``score_samples``.
         extent : sequence of pairs, optional
-            Lowest and highest value of each variable; by default 8 % beyond the data,
-            and further where a contour would be cut.
+            Lower and upper limit of each variable. The default is 8 % beyond the data, or more if
+            a contour would be cut off.
         grid_resolution : int, optional
-            Points in each direction; by default 500 in one dimension, 150 in two.
+            Number of grid points in each direction; by default 500 in one dimension and 150 in
+            two.
         masses : sequence of float, default=(0.95, 0.75, 0.5, 0.25)
-            Shares of the mass that contours enclose, in (0, 1).
+            Shares of the mass enclosed by contours, in (0, 1).
         ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+            Axes to draw on; a new pyplot figure by default.
 
         Raises
         ------
         ValueError
-            If there are more than two variables, or one that is not a number.
+            If there are more than two variables, or a variable is not numeric.
         TypeError
             If the estimator has no ``score_samples``.
         """

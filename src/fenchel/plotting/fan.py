@@ -1,4 +1,4 @@
-"""The fan of conditional quantiles or expectiles; curve and intervals of other models."""
+"""Fan chart of conditional quantiles or expectiles, or of predictions with intervals."""
 
 from __future__ import annotations
 
@@ -28,44 +28,45 @@ KINDS = ("average", "typical")
 
 @dataclass(eq=False, repr=False)
 class FanDisplay(Display):
-    """One curve for each level, and bands between the symmetric ones, over the data.
+    """Fan chart: curves of all levels along one feature, with bands and data.
 
-    A model without levels has the curve of its prediction, and the band of its intervals where
-    it has some: of calibrated ones at their own coverage, of all others at 80 %.
+    Bands lie between symmetric levels. A model without levels has the curve of its prediction, and
+    the band of its prediction intervals if it has them. Calibrated intervals are drawn at their
+    own coverage and others at 80 %.
 
-    Make it by :meth:`from_estimator` or :meth:`from_predictions`; the constructor takes what is
-    to be drawn.
+    Create it with :meth:`from_estimator` or :meth:`from_predictions`. The constructor takes the
+    data of the plot.
 
     Parameters
     ----------
     grid : ndarray of shape (n_points,)
         Values of the feature.
     curves : ndarray of shape (n_points, n_curves)
-        Predictions there.
+        Predictions at the grid values.
     levels : ndarray of shape (n_curves,) or None
         Levels of the curves; None for models without levels.
     interval : ndarray of shape (n_points, 2) or None
-        Lower and upper ends of the intervals of a model without levels. Infinite ends are not
+        Lower and upper bounds of the intervals of a model without levels. Infinite bounds are not
         drawn.
     coverage : float or None
-        What the intervals are meant to hold.
+        Nominal coverage of the intervals.
     data : (ndarray, ndarray) or None
-        Feature and target of the rows to scatter.
+        Feature and target of the scattered rows.
     feature_name, target_name : str
         Labels of the axes.
     label : str
-        What the curves are: the title of the legend, or the name of a single curve.
+        Title of the legend, or the name of a single curve.
     note : str
-        What is done with the other features.
+        Note on how other features are treated.
 
     Attributes
     ----------
     lines_ : list
         The curves, in the order of the columns of ``curves``.
     bands_ : list
-        The bands between symmetric levels, outermost first, or the one of the intervals.
+        Bands between symmetric levels, outermost first, or the band of the intervals.
     ends_ : list
-        The finite end of intervals that are open at the other end, as a line.
+        Lines at the finite bound of intervals with one infinite bound.
     points_ : collection or None
         The scattered data.
 
@@ -112,41 +113,41 @@ class FanDisplay(Display):
         target_name: str | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw a fitted model along one feature.
+        """Create the plot of a fitted model along one feature.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, of fenchel, or a pipeline that ends in one.
+            Fitted estimator of fenchel, or a pipeline with one as last step.
         X : DataFrame or array-like of shape (n_samples, n_features)
-            Rows in the form that ``estimator.predict`` takes.
+            Samples in the format of ``estimator.predict``.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-            Targets to scatter; its name labels the axis.
+            Targets to scatter; the name labels the axis.
         feature : int or str, optional
-            The feature to draw along, the first that is a number by default.
+            Feature on the horizontal axis; the first numeric feature by default.
         output : int, default=0
-            Which target, of a model with several.
+            Index of the target, for a model with several.
         kind : {"average", "typical"}, default="average"
-            The prediction is averaged over the rows, each with its own other features (partial
-            dependence), and the points are moved up or down by what these features do in their
-            rows: each is as far from the middle curve as its target is from the prediction. Or
-            the other features are held at their medians or most frequent values, a row that
-            there may be none of, and the points are the rows as they are. The title says which.
+            "average" averages predictions over the rows, each with its own other features (partial
+            dependence). Points are shifted vertically by the effect of the other features in their
+            row, so that the distance from the middle curve is the residual. "typical" fixes the
+            other features at their medians or most frequent values, a combination that may not
+            occur in the data, and does not shift points. The title names the kind.
         grid_resolution : int, default=300
-            Number of points of a curve.
+            Number of grid points of a curve.
         subsample : int, default=200
-            The number of rows, drawn at random, to average over if there are more.
+            Number of randomly chosen rows for the average, if there are more.
         random_state : int, RandomState or None, default=0
-            Draws these rows.
+            Seed of this choice.
         target_name : str, optional
             Label of the vertical axis.
         ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+            Axes to draw on; a new pyplot figure by default.
 
         Raises
         ------
         ValueError
-            If the feature is unknown or not a number, or the kind is unknown.
+            If the feature is unknown or not numeric, or the kind is unknown.
         """
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {KINDS}, got {shown(kind)}")
@@ -193,22 +194,22 @@ class FanDisplay(Display):
         label: str | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw predictions at values of one feature.
+        """Create the plot from predictions at values of one feature.
 
         Parameters
         ----------
         x : array-like of shape (n_samples,)
-            The feature, in any order; its name labels the axis.
+            Values of the feature, in any order; the name labels the axis.
         predictions : array-like of shape (n_samples,) or (n_samples, n_levels)
-            Predictions there.
+            Predictions at these values.
         y : array-like of shape (n_samples,), optional
             Targets to scatter.
         levels : sequence of float, optional
-            Level of each column; without them there must be one column.
+            Level of each column. Without levels there must be a single column.
         feature_name, target_name, label : str, optional
-            Names of the axes and of the curves.
+            Names of the axes and the curves.
         ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+            Axes to draw on; a new pyplot figure by default.
 
         Raises
         ------

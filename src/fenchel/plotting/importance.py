@@ -1,4 +1,4 @@
-"""How much of what a model predicts is due to each feature."""
+"""Bar plot of feature importances."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ _ROWS = 4  # places for bars at least: few are not thicker
 
 @dataclass(eq=False, repr=False)
 class ImportanceDisplay(Display):
-    r"""Share of the variance of predictions that is due to each feature, the largest on top.
+    r"""Feature importances: shares of the variance of predictions, in decreasing order.
 
     .. math:: I_j = \frac{T_j}{\sum_k T_k}, \qquad
               T_j = \frac{\mathrm{E}\, (f(x) - f(x_{-j}, x'_j))^2}{2 \operatorname{Var} f(x)}
 
-    with the value of feature j taken from another row x'. Features beyond ``max_features`` have a
-    pale bar together; those that the model does not read, with less than a thousandth, have none
-    and are counted above.
+    where the value of feature j is taken from another row x'. Features beyond ``max_features``
+    share one pale bar. Features with an importance below a thousandth count as unused; they have
+    no bar, and their number is noted above the plot.
 
     Parameters
     ----------
     names : list of str
-        Of the features.
+        Names of the features.
     shares : ndarray of shape (n_features,)
-        Their importances, summing to 1; all 0 where predictions are constant.
+        Importances, which sum to 1, or are all 0 if predictions are constant.
     max_features : int, default=15
-        How many have a bar of their own.
+        Maximum number of features with their own bar.
 
     Attributes
     ----------
     bars_ : container
-        The bars, from the top; that of the others, if there is one, is the last.
+        The bars from top to bottom; the bar of the remaining features, if any, is the last.
     idle : list of str
-        Features that the model does not read.
+        Names of the unused features.
 
     See Also
     --------
-    fenchel.metrics.total_effects : The importances of any function.
+    fenchel.metrics.total_effects : Total effects of any function.
 
     Examples
     --------
@@ -75,18 +75,18 @@ class ImportanceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, max_features: int = _MOST, ax: Any = None) -> Self:
-        """Draw the importances of a fitted model.
+        """Create the plot of a fitted model.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, with ``feature_importances_``, or a pipeline or search that ends in one.
-            Columns that :class:`fenchel.tables.TableEncoder` has made of one column of a table
-            are drawn as that one.
+            Fitted estimator with ``feature_importances_``, or a pipeline or search with one as
+            last step. Columns that :class:`fenchel.tables.TableEncoder` created from one table
+            column are drawn as one feature.
         max_features : int, default=15
-            How many features have a bar of their own.
+            Maximum number of features with their own bar.
         ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+            Axes to draw on; a new pyplot figure by default.
 
         Raises
         ------
@@ -105,12 +105,12 @@ class ImportanceDisplay(Display):
     def from_importances(
         cls, names: Any, shares: Any, *, max_features: int = _MOST, ax: Any = None
     ) -> Self:
-        """Draw importances.
+        """Create the plot from importances.
 
         Parameters
         ----------
         names : sequence of str of length n_features
-            Of the features.
+            Names of the features.
         shares : array-like of shape (n_features,)
             Importances, >= 0.
         max_features, ax
@@ -129,7 +129,7 @@ class ImportanceDisplay(Display):
 
     @property
     def idle(self) -> list[str]:
-        """Names of features with less than a thousandth of the importance."""
+        """Names of features with an importance below a thousandth."""
         return Importances(self.names, self.shares).idle
 
     def _draw(self, ax: Any) -> None:

@@ -1,4 +1,4 @@
-"""The score of cross-validation along a strength, and the choices that follow from it."""
+"""Cross-validation score along the regularization strength."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEPTH = 2.0  # depths of the part that matters below which paths leave the pict
 
 @dataclass(frozen=True)
 class ScorePath:
-    """Scores along one path of increasing strengths, all other parameters being the same."""
+    """Scores along one path of increasing strengths with all other parameters fixed."""
 
     alphas: FloatArray
     mean: FloatArray  # over the folds
@@ -29,36 +29,36 @@ class ScorePath:
 
 @dataclass(eq=False, repr=False)
 class PathDisplay(Display):
-    """The score of cross-validation along the strength, and the choices that follow from it.
+    """Cross-validation score along the regularization strength, with the selected strength.
 
-    The path of the best score is drawn with its standard errors over the folds, the paths of
-    other parameters beside it, pale. Two choices are marked: the best mean score, and the
-    largest strength whose score is within one standard error of that, which is the simplest
-    model that is not clearly worse; the one that the estimator has taken is filled.
+    The path with the best score is drawn with standard errors over folds, and the paths of other
+    parameters in pale. Two choices are marked: the best mean score, and the largest strength with
+    a score within one standard error of it (one-standard-error rule). The strength selected by the
+    estimator is filled.
 
     Parameters
     ----------
     paths : list of ScorePath
         All paths.
     best : int
-        The path to draw with its errors.
+        Index of the path that is drawn with standard errors.
     chosen : float
-        The strength that the estimator has taken, on that path.
+        Strength selected by the estimator on that path.
     parameter, score_name : str
         Labels of the axes.
 
     Attributes
     ----------
     line_, band_ : line, collection or None
-        Mean score of the best path, and one standard error on both sides.
+        Mean score of the best path, and one standard error on each side.
     others_ : list of line
         The other paths.
     best_, one_standard_error_, chosen_ : line or None
-        Marks of the choices.
+        Markers of the choices.
     threshold_ : line or None
-        The score that is within one standard error of the best.
+        Line at one standard error below the best score.
     best_alpha, one_standard_error_alpha : float, float or None
-        The two choices; the second is None where folds give no standard error.
+        The two choices. The second is None if the folds give no standard error.
 
     References
     ----------
@@ -106,25 +106,25 @@ class PathDisplay(Display):
         score_name: str | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw the search of a fitted estimator.
+        """Create the plot of a fitted search.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, with ``cv_results_`` and ``best_index_``, as those of
-            ``fenchel.model_selection`` and scikit-learn's searches have.
+            Fitted search with ``cv_results_`` and ``best_index_``, from
+            ``fenchel.model_selection`` or scikit-learn.
         parameter : str, optional
-            Name of the strength in ``cv_results_["params"]``; by default the one that is
-            "alpha" or ends in "__alpha".
+            Name of the strength in ``cv_results_["params"]``; by default the name "alpha" or one
+            ending in "__alpha".
         score_name : str, optional
-            Label of the vertical axis; by default that of ``estimator.scoring``.
+            Label of the vertical axis; ``estimator.scoring`` by default.
         ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+            Axes to draw on; a new pyplot figure by default.
 
         Raises
         ------
         ValueError
-            If the estimator has searched nothing, or not over this parameter.
+            If the estimator has no search results, or none for this parameter.
         """
         if not hasattr(estimator, "cv_results_"):
             raise ValueError(

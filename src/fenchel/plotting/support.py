@@ -1,4 +1,4 @@
-"""Which rows carry a model, and how much."""
+"""Support of a fitted model: training rows with nonzero dual coefficients."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ _ROOM = 5000.0  # what the largest of all rows may take together: more rows have
 
 @dataclass(eq=False, repr=False)
 class SupportDisplay(Display):
-    r"""The training rows, those with a dual coefficient marked by its size and sign.
+    r"""Training rows along one feature, marked by the size and sign of their dual coefficients.
 
-    The fitted function is a sum over these rows, h(x) = Σ_i k(x, x_i) c_i: a row with
-    c_i > 0 (triangle up) pulls it up towards its target, one with c_i < 0 (triangle down) pulls
-    it down, and the larger \|c_i\|, the larger the mark: its area is proportional, but for a
-    least one that can be seen, and smaller where there are many rows. Rows without coefficient
-    are hollow circles: without them the model would be the same.
+    The fitted function is the sum h(x) = Σ_i k(x, x_i) c_i over the rows. A row with c_i > 0
+    (triangle up) pulls it up towards its target, and one with c_i < 0 (triangle down) pulls it
+    down. The area of a mark is proportional to \|c_i\|, with a visible minimum, and marks are
+    smaller if there are many rows. Rows with c_i = 0 are hollow circles; without them the model
+    would be the same.
 
     Parameters
     ----------
     values, targets : ndarray of shape (n_samples,)
         Feature and target of the rows.
     coefficients : ndarray of shape (n_samples,)
-        Their dual coefficients, zero where there is none.
+        Dual coefficients of the rows, possibly zero.
     signed : bool, default=True
-        Whether coefficients have a sign; without, carrying rows are filled circles.
+        Whether coefficients have a sign. Otherwise rows with coefficients are filled circles.
     feature_name, target_name : str
         Labels of the axes.
 
     Attributes
     ----------
     idle_ : collection
-        Rows without coefficient.
+        Markers of rows with zero coefficients.
     carrying_ : list of collection
-        Rows that pull up and rows that pull down; or, without signs, all that carry.
+        Markers of rows with positive and with negative coefficients; or of all nonzero ones if
+        ``signed`` is False.
 
     Examples
     --------
@@ -78,30 +79,32 @@ class SupportDisplay(Display):
         target_name: str | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw the training rows of a fitted model.
+        """Create the plot of a fitted model.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, with ``support_`` and ``dual_coef_``, or a pipeline that ends in one.
+            Fitted estimator with ``support_`` and ``dual_coef_``, or a pipeline with one as last
+            step.
         X : DataFrame or array-like of shape (n_samples, n_features)
-            The rows of the fit.
+            Training samples.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
+            Training targets.
         feature : int or str, optional
-            The feature of the horizontal axis, the first that is a number by default.
+            Feature on the horizontal axis; the first numeric feature by default.
         output : int, optional
-            Which level or target, of a model with several; by default all of them together: the
-            Euclidean length of a row of coefficients, which has no sign.
+            Index of the level or target, for a model with several. By default all are combined to
+            the Euclidean norm of the coefficients of a row, which has no sign.
         target_name : str, optional
             Label of the vertical axis.
         ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+            Axes to draw on; a new pyplot figure by default.
 
         Raises
         ------
         ValueError
-            If the model has no support, X is not of its rows, or a feature or output is unknown.
+            If the model has no support, X does not have its rows, or a feature or output is
+            unknown.
         """
         model = fitted_model(
             estimator, "support_", "dual_coef_", what="coefficients of training rows"
