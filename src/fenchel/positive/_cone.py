@@ -21,7 +21,7 @@ _RAY = 1e-9  # relative rounding of the left-hand sides of a proof that conditio
 
 
 class Pairs(NamedTuple):
-    r"""The coordinates in which the squared negative part has curvature.
+    r"""Coordinates in which the squared negative part has curvature.
 
     Column j of the factor of the Hessian is ``root[j] * (Φ u_a[j]) * (Φ u_b[j])``, over all
     pairs of eigenvectors of which at least one belongs to a negative eigenvalue.
@@ -128,7 +128,7 @@ class Spectra:
 
 @dataclass(frozen=True, eq=False)
 class Cone:
-    """Penalties and linear conditions of several matrices A_k ⪰ 0."""
+    """Penalties and linear constraints of several matrices A_k ⪰ 0."""
 
     sizes: list[int]
     alphas: list[float]
@@ -234,10 +234,10 @@ class Cone:
         barrier: float = 0.0,
         accuracy: float = EXACT,
     ) -> Spectra:
-        """Minimize over the multipliers, so that the matrices meet the conditions.
+        """Minimize over the multipliers, so that the matrices satisfy the constraints.
 
-        This is the projection on the matrices that meet them. A projected Newton method in
-        as many unknowns as there are conditions; its work does not depend on the rows.
+        This is the projection onto the feasible matrices. It uses a projected Newton method with
+        one unknown per constraint, and its cost does not depend on the number of rows.
         """
         spectra = self.spectra(gram, start, barrier)
         if not len(self.right):

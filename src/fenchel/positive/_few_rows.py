@@ -1,4 +1,4 @@
-"""Many rows on the line: a start from few weighted points that stand for them."""
+"""Initial fits on a few weighted points that represent many rows of one column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accelerated proximal gradients on the dual of a non-negative model."""
+"""Accelerated proximal gradient method for the dual of a non-negative model."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from fenchel.solvers.loop import Iterate
 
 @dataclass(frozen=True)
 class DualFista(PSDSolver):
-    """Accelerated proximal gradient on the dual, with backtracking and restart.
+    """Accelerated proximal gradient method on the dual, with backtracking and restart.
 
-    The method of the paper. Its steps shrink as rows are added, so it serves as a check.
+    This is the method of the paper. Its steps become shorter with more rows, so it is mainly
+    useful as a check.
 
     Examples
     --------
@@ -46,7 +47,7 @@ class DualFista(PSDSolver):
     check: int = 10
 
     def requires(self, problem: PSDProblem) -> str | None:
-        """Return None if it can solve this problem, else a sentence on what is missing."""
+        """Return None if the solver applies to this problem, else a sentence with the reason."""
         if problem.outward.shape[1]:
             return "needs a problem without offsets; solver='proximal_newton' takes them"
         return None

@@ -1,4 +1,4 @@
-"""Fits under inequalities between matrices: Theorem 6, for cones of any shape and any loss."""
+"""Fits under inequalities between matrices (Theorem 6), for any polyhedral cone and loss."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Found(NamedTuple):
 
 
 class InequalitySplitting:
-    r"""Alternating directions for several quadratic forms with inequalities between them.
+    r"""Alternating direction method for quadratic forms with inequalities between them.
 
     .. math:: \min_{A_1, \dots, A_p \in S(R^r)}\; \sum_i c_i\,
               \ell_i\bigl((\varphi_i^\top A_s \varphi_i)_s\bigr)

@@ -1,4 +1,4 @@
-"""The width of a density's kernel, from rows that are left out one after the other."""
+"""Kernel width of a density by leave-one-out likelihood."""
 
 from __future__ import annotations
 

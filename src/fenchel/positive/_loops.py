@@ -1,4 +1,4 @@
-"""Compiled loops of Newton steps on few rows, where arrays are too small for NumPy to pay."""
+"""Compiled loops of Newton steps on few rows, for arrays too small for NumPy to be fast."""
 
 from __future__ import annotations
 

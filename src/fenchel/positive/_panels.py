@@ -1,4 +1,4 @@
-"""Where functions of a coordinate live: panels in which they are polynomials, and quantiles."""
+"""Panels of a coordinate in which functions are polynomials, and their quantiles."""
 
 from __future__ import annotations
 

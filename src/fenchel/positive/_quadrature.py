@@ -1,4 +1,4 @@
-"""Integrals of products of features by their values: on the line, on grids, at random points."""
+"""Quadrature of products of features: on intervals, on grids, and at random points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What solvers of non-negative models share: points, their certificates, the result."""
+"""Points, certificates, results and the base class of solvers of non-negative models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ROUGHLY = 1e-7  # accuracy of the conditions on the way
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A dual point with all that follows from it."""
+    """A dual point with the quantities computed from it."""
 
     dual: FloatArray
     push: Push
@@ -42,37 +42,37 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """A dual point, a model that it stands for, and the certificate of both."""
+    """A dual point, a model of it, and the certificate of both."""
 
     point: Point
     model: Model
     predictions: FloatArray
-    """Of the model at the rows, (n, p)."""
+    """Predictions of the model at the rows, (n, p)."""
     certificate: Certificate
     settled: bool = False
-    """Whether the model is the one to return for the point, and none of a lower rank."""
+    """Whether the model is final and is not to be replaced by one of lower rank."""
 
 
 @dataclass(frozen=True, eq=False)
 class PSDSolution:
-    """The best certified fit that a solver found."""
+    """Best certified solution found by a solver."""
 
     model: Model
-    """Matrices, their factors, linear weights, offsets. All constraints hold."""
+    """Matrices, their factors, linear weights and offsets. All constraints hold."""
     dual: FloatArray
     """Feasible dual vectors β, (n, p)."""
     multipliers: FloatArray
-    """ν of the constraints; 0 for those that leave fewer features, as that a value is zero: the
-    dual value is the limit in which these multipliers grow."""
+    """Multipliers ν of the constraints. They are 0 for constraints that remove features, such as a
+    value of zero; the dual value is then the limit in which these multipliers grow."""
     certificate: Certificate
-    """Objectives of this model and this dual point."""
+    """Primal and dual objective of this model and this dual point."""
     status: Status
     n_iter: int
     history: list[Progress] = field(default_factory=list)
 
 
 class Start(NamedTuple):
-    """A dual point to start from, the solution of a similar problem.
+    """A warm start: the dual solution of a similar problem.
 
     Examples
     --------
@@ -90,11 +90,11 @@ class Start(NamedTuple):
     """
 
     dual: FloatArray
-    """(n, p)."""
+    """Dual vectors, (n, p)."""
     multipliers: FloatArray
-    """Of the conditions on the matrices."""
+    """Multipliers of the constraints on the matrices."""
     barrier: float = 0.0
-    """At which the point is near a solution; 0 for a solution without."""
+    """Barrier for which the point is nearly optimal; 0 for a solution without barrier."""
 
 
 def on_face(face: Face, start: Start) -> Start:
@@ -365,9 +365,9 @@ class Record:
 
 
 class PSDSolver:
-    """An algorithm that maximizes the dual of a :class:`PSDProblem`.
+    """Base class of algorithms that maximize the dual of a :class:`PSDProblem`.
 
-    It yields certified points, and a loop ends them.
+    Subclasses yield certified points; a common loop decides when to stop.
     """
 
     tol: float
@@ -375,7 +375,7 @@ class PSDSolver:
     remedy: ClassVar[str] = "increase max_iter, alpha, or tol"
 
     def requires(self, problem: PSDProblem) -> str | None:
-        """Return None if it can solve this problem, else a sentence on what is missing."""
+        """Return None if the solver applies to this problem, else a sentence with the reason."""
         return None
 
     def solve(
@@ -384,7 +384,7 @@ class PSDSolver:
         warm_start: Start | None = None,
         callback: Callback | None = None,
     ) -> PSDSolution:
-        """Return the best certified point."""
+        """Return the best certified solution."""
         missing = self.requires(problem)
         if problem.of_traces_alone:
             missing = "needs alpha > 0; fenchel.positive.solve takes alpha=0 with this solver"

@@ -1,4 +1,4 @@
-"""What governs mean and variance together, by the likelihood of rows that fits have not seen."""
+"""Learning of kernels and strengths for mean and variance by held-out likelihood."""
 
 from __future__ import annotations
 

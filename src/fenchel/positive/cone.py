@@ -167,12 +167,12 @@ class ConeRegressor(PositiveRegressor):
 
     The two representations are different sets of functions. Every function of the generator form
     fulfils the inequalities of its cone, as
-    :math:`\sum_s C_{us} A_s = \sum_t \langle C_u, g_t\rangle B_t \succeq 0`. The converse holds if the cone is simplicial (C has linearly
-    independent rows, as for the two named cones); then only the penalties differ. For other cones,
-    such as one over a square, some matrices fulfil the inequalities and are not combinations of
-    generators with positive semi-definite coefficients. Inequalities therefore describe the larger
-    set. Generators do not need a description by inequalities, which can be very many for a cone in
-    many dimensions.
+    :math:`\sum_s C_{us} A_s = \sum_t \langle C_u, g_t\rangle B_t \succeq 0`. The converse holds if
+    the cone is simplicial (C has linearly independent rows, as for the two named cones); then only
+    the penalties differ. For other cones, such as one over a square, some matrices fulfil the
+    inequalities and are not combinations of generators with positive semi-definite coefficients.
+    Inequalities therefore describe the larger set. Generators do not need a description by
+    inequalities, which can be very many for a cone in many dimensions.
 
     References
     ----------
