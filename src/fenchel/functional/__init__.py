@@ -1,4 +1,4 @@
-"""Functions as outputs: curves, losses of functions, and the regression on them."""
+"""Functional output regression: curves, errors of predicted curves, and the regressor."""
 
 from fenchel._grids import as_grid, quadrature_weights
 from fenchel.functional._inputs import is_array

@@ -1,9 +1,9 @@
-r"""Curves where they were not observed: their center, and what is taken for the rest of them.
+r"""Center of incomplete curves, and their extension to the whole grid.
 
-A curve is continued about the trend that all have in common: what it has beside that is linear
-between its points, and constant beyond them. The trend is that which is the mean of the curves
-continued about it. So a curve seen on a short window is not taken for a constant, and levels of
-curves do not bend the trend where others begin.
+A curve is extended around a common trend: its difference from the trend is linear between its
+points and constant beyond them. The trend is the mean of the extended curves. So a curve on a
+short window is not taken for a constant, and differences in level do not bend the trend where
+other curves begin.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SMALLEST = 1e-3  # of the spread of residuals: smaller ones weigh no more
 
 
 def usual_width(grid: FloatArray) -> float:
-    """The width where none is chosen: a tenth of the grid's length."""
+    """Default length scale of the output kernel: a tenth of the grid's length."""
     return _USUAL * float(grid[-1] - grid[0]) or 1.0
 
 
@@ -44,7 +44,7 @@ def center_of(center: str | Loss | None, curves: Curves, weight: FloatArray) -> 
 
 
 def filled_in(center: str | Loss | None, curves: Curves, weight: FloatArray) -> Curves:
-    """Complete curves to learn from, without their center, with the mean of their measures."""
+    """Return the complete curves for learning, without center, with the mean of their measures."""
     trend = center_of(center or "mean", curves, weight)
     values = without_gaps(curves, trend)
     if center is not None:

@@ -1,4 +1,4 @@
-"""What users may give as rows and curves, brought to arrays."""
+"""Conversion of inputs X and curves y to arrays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def grid_of_rows(X: Any) -> tuple[FloatArray, ...] | None:
 
 
 def check_grid_of_rows(X: Any, known: tuple[FloatArray, ...] | None) -> None:
-    """Refuse curves as rows on another grid than that of the fit, where both have one."""
+    """Raise an error for input curves on a different grid than in the fit, if both have a grid."""
     given = grid_of_rows(X)
     if given is None or known is None:
         return
@@ -58,17 +58,17 @@ def _points_in_words(points: FloatArray) -> str:
 
 
 def is_array(y: Any) -> bool:
-    """Whether curves are an array or a frame, which does not say on what grid they are.
+    """Whether curves are an array or data frame, which do not contain their grid.
 
     Parameters
     ----------
     y : array-like, list of pairs, FDataGrid or Curves
-        What :func:`as_curves` takes.
+        Curves in a format of :func:`as_curves`.
 
     Returns
     -------
     bool
-        False for lists of pairs and for objects with a grid of their own.
+        False for lists of pairs and for objects that contain their grid.
 
     Examples
     --------

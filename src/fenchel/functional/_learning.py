@@ -1,4 +1,4 @@
-r"""Curves as data to learn kernel and alpha from: a few of their coordinates.
+r"""Learning of kernel and alpha from a few coordinates of curves.
 
 In the eigenfunctions :math:`\psi_l` of the output kernel, with eigenvalues :math:`\lambda_l`, the
 problem with the squared loss falls apart into one for each coordinate :math:`\int y_i \psi_l
@@ -82,10 +82,10 @@ def coordinates_of(
 
 
 def loss_of_coordinates(choice: LossChoice, n_coordinates: int) -> Loss:
-    """Return the loss itself where its slopes are bounded, else the squared one.
+    """Return the loss itself if its slopes are bounded, and the squared loss otherwise.
 
-    So Huber's and the absolute loss judge each coordinate, and outliers do not decide. A loss is
-    made alike on both sides, as coordinates have no sign, and is without its tube.
+    So the Huber and the absolute loss are the criterion themselves, which is robust to outliers. A
+    loss is made symmetric, as coordinates have no sign, and its tube is removed.
     """
     single = _even(choice)
     return Squared() if single is None else Pointwise(single, np.ones(n_coordinates))
@@ -97,7 +97,7 @@ def bounds_influence(choice: LossChoice) -> bool:
 
 
 def is_even(choice: LossChoice) -> bool:
-    """Whether a loss is the same on both sides."""
+    """Whether a loss is symmetric."""
     single = choice.on(np.ones(1))
     return np.array_equal(single.value(_RESIDUALS), single.value(-_RESIDUALS))
 

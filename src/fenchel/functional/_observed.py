@@ -49,7 +49,7 @@ class _Tried(NamedTuple):
 
 
 def are_short(curves: Curves, weight: FloatArray) -> bool:
-    """Whether curves reach over less than nine tenths of the range on average."""
+    """Whether curves cover less than nine tenths of the range on average."""
     if curves.observed is None:
         return False
     first = curves.grid[curves.observed.argmax(axis=1)]
@@ -68,9 +68,9 @@ def better_choice(
     unit: float,
     robust: bool,
 ) -> Choice | None:
-    """Return the kernels and alpha with which curves that are left out are predicted best.
+    """Return the kernels and alpha that predict left-out curves best.
 
-    None where those that were learned lose no more than these by the standard error.
+    None if the improvement over the learned ones is within the standard error.
 
     Parameters
     ----------

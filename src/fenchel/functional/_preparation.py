@@ -1,4 +1,4 @@
-"""From curves as users give them to problems: preparation, learning, and grids of searches."""
+"""Base class of functional regressors: preparation of curves, learning, and search grids."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _OfFits:
 
 @parameters
 class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
-    """Base class: subclasses make problems of prepared curves, solve them, and score fits."""
+    """Base class of functional regressors; subclasses define the problem and the score."""
 
     feature_parameters = (
         *LearningEstimator.feature_parameters,
@@ -84,7 +84,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     epsilon_: float
 
     def make_problem(self, prepared: PreparedCurves) -> Problem:
-        """Return the problem with the present parameters."""
+        """Return the optimization problem for the current parameters."""
         raise NotImplementedError
 
     def _solver(self, problem: Problem) -> Solver:
@@ -94,7 +94,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     def prepare(
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
     ) -> PreparedCurves:
-        """Validate, and do what depends on neither loss nor strength; nothing is learned."""
+        """Validate the data and compute all that does not depend on loss or strength."""
         self._learned = self._width = None
         return self._prepared(*self._given_curves(X, y, theta, sample_weight), sample_weight)
 
@@ -259,19 +259,19 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         return prepared
 
     def with_learned(self, times_rows: float = 1.0, *, held_out: bool = True) -> Self:
-        """Return an unfitted copy as other estimators do, with the output kernel of the fit.
+        """Return an unfitted copy with the learned parameters, including the output kernel.
 
         Parameters
         ----------
         times_rows : float, default=1.0
-            How many times the rows of the last fit the copy is for.
+            Number of rows for which the copy is intended, as a multiple of those of the last fit.
         held_out : bool, default=True
-            Without effect here, where no offsets move.
+            Has no effect, because no offsets are refitted.
 
         Returns
         -------
         estimator
-            Unfitted.
+            The unfitted copy.
         """
         found: Self = super().with_learned(times_rows, held_out=held_out)
         return found.with_parameters(output_kernel=self.output_kernel_)
@@ -295,21 +295,21 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     def compared(
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
     ) -> tuple[Curves, FloatArray, FloatArray]:
-        """Return curves to score, the predictions where they are observed, and their weights."""
+        """Return curves to score, predictions at their observed points, and weights."""
         raise NotImplementedError
 
     def default_grid(self) -> dict[str, Any]:
-        """Return 10 strengths, and 10 values of κ or ε if the loss reads it."""
+        """Return a grid with 10 values of alpha, and 10 of κ or ε if the loss uses it."""
         read = [name for name in parameters_of(self.loss) if name in self.path_parameters]
         return dict.fromkeys(["alpha", *read], 10)
 
     def path_grid(self, prepared: Any, name: str, n: int) -> FloatArray:
-        """Return n strengths in units of the kernels, or n of κ or ε in units of the curves.
+        """Return n values of alpha in units of the kernels, or of κ or ε in units of the curves.
 
-        Strengths are on a geometric grid over seven decades, largest first, in units of the trace
-        of the operator-valued kernel, k(x, x) ∫ k_Θ(θ, θ) dμ, on average over rows, times the mean
-        loss over the mean square of the curves, ½ for the squared loss. κ and ε
-        are on one over three decades, down from the median L² norm of the curves.
+        Values of alpha are on a geometric grid over seven decades, in decreasing order. Their unit
+        is the mean trace of the operator-valued kernel, k(x, x) ∫ k_Θ(θ, θ) dμ, times the mean
+        loss over the mean square of the curves, which is ½ for the squared loss. κ and ε are on a
+        geometric grid over three decades, down from the median L² norm of the curves.
         """
         if name == "alpha":
             return self._unit_of_strength(prepared) * strengths(n)
@@ -329,9 +329,9 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         return unit_of_loss(choice, curves, inputs.weight) * (size or 1.0)
 
     def search_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return minus the weighted mean of ∫(y - h(x))² dμ, over what is observed.
+        """Return minus the weighted mean of ∫(y - h(x))² dμ over observed points.
 
-        Of the loss, where that is not the same on both sides.
+        For asymmetric losses the loss is used instead.
         """
         curves, predicted, weight = self.compared(X, y, None, sample_weight)
         errors = losses_of(self._fitted_choice(), curves, predicted)

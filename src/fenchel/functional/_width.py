@@ -89,9 +89,9 @@ def better_width(
     any_alpha: bool,
     robust: bool,
 ) -> OutputWidth | None:
-    """Return the width with which curves that are left out are predicted best.
+    """Return the output length scale that predicts left-out curves best.
 
-    None where the usual one loses no more than that by the standard error.
+    None if the improvement over the default is within the standard error.
 
     Parameters
     ----------
@@ -102,11 +102,11 @@ def better_width(
     learned : Learned
         The kernel of the rows, and alpha, as learned with the usual width.
     n_points : float
-        At how many points a curve was observed.
+        Number of points at which a curve was observed.
     any_alpha : bool
-        Whether each width has the best alpha.
+        Whether to use the best alpha for each length scale.
     robust : bool
-        Whether curves that are far from what the others predict do not count.
+        Whether to ignore curves that are far from what the others predict.
     """
     points = _points(curves)
     others = widths_to_try(points.grid, n_points)
