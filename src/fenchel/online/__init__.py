@@ -1,6 +1,6 @@
-"""Online learners: rows one by one or in blocks, by ``partial_fit``, in one pass over a stream.
+"""Online regression: rows are learned one by one or in blocks with ``partial_fit``.
 
-With :func:`fenchel.datasets.stream` for files that do not fit into memory::
+Use :func:`fenchel.datasets.stream` for files that do not fit into memory::
 
     for X, y in stream("rides.csv", target="price"):
         model.partial_fit(X, y)

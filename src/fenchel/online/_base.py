@@ -1,4 +1,4 @@
-"""What all online learners share: checks, order of the rows, and nothing lost on failure."""
+"""Base class of online regressors: validation, order of rows, and restoring after errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fenchel.online._pace import SCHEDULES, make_pace
 
 @parameters
 class OnlineRegressor(CheckedParameters, CheckedRegressor, BaseEstimator):
-    """Base class: subclasses set their state to its beginning, and learn rows in an order."""
+    """Base class of online regressors; subclasses initialize their state and learn rows."""
 
     constraints = declared(
         step=NONE | POSITIVE,
@@ -69,23 +69,22 @@ class OnlineRegressor(CheckedParameters, CheckedRegressor, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything, and learn the rows ``n_epochs`` times.
+        """Fit the model from scratch, in ``n_epochs`` passes over the rows.
 
-        Without ``sample_weight``: in scikit-learn a weight given to ``fit`` stands for repeated
-        rows in any order, and here a weight is a longer step; see ``partial_fit``.
+        There is no ``sample_weight``: in scikit-learn a weight in ``fit`` stands for repeated rows
+        in any order, but here a weight makes a longer step, see ``partial_fit``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            Training samples.
         y : array-like of shape (n_samples,)
-            Targets.
+            Target values.
 
         Raises
         ------
         ValueError, TypeError
-            For parameters or data that are not allowed, and for a step that diverges; the
-            estimator is then as it was.
+            For invalid parameters or data, or a diverging step. The estimator is then unchanged.
         """
         self.check_parameters()
         X, y = self._validated(X, y, reset=True)
@@ -98,24 +97,24 @@ class OnlineRegressor(CheckedParameters, CheckedRegressor, BaseEstimator):
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn more rows, once and in their order.
+        """Update the model with more rows, in one pass in their order.
 
-        Blocks of any size, one row included, give the same model.
+        The size of the blocks does not affect the model; blocks may be single rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            Training samples.
         y : array-like of shape (n_samples,)
-            Targets.
+            Target values.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights; the class says how they act. Rows of weight zero are skipped.
+            Non-negative weights, see the class for their effect. Rows of weight zero are skipped.
 
         Raises
         ------
         ValueError, TypeError
-            For parameters or data that are not allowed, and for a step that diverges; the
-            model is then the one before the call.
+            For invalid parameters or data, or a diverging step. The model is then the one before
+            the call.
         """
         self.check_parameters()
         first = not self.__sklearn_is_fitted__()
@@ -127,17 +126,18 @@ class OnlineRegressor(CheckedParameters, CheckedRegressor, BaseEstimator):
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict.
+        """Predict targets.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            New samples.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            X @ coef_ + intercept_, with a kernel k(X, support_vectors_) @ dual_coef_ + intercept_.
+            X @ coef_ + intercept_, or k(X, support_vectors_) @ dual_coef_ + intercept_ with a
+            kernel.
         """
         check_is_fitted(self)
         return self._predicted(rows_of(self, X, reset=False))

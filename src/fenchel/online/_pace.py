@@ -1,4 +1,4 @@
-"""Steps that stay or fall, and when to call them too long."""
+"""Step sizes and their schedules, and the detection of divergence."""
 
 from __future__ import annotations
 
