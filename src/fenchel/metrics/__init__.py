@@ -1,4 +1,4 @@
-"""Metrics of quantiles, expectiles and intervals, in the manner of scikit-learn's."""
+"""Metrics for quantiles, expectiles and intervals, with scikit-learn's conventions."""
 
 from fenchel.metrics.effects import total_effects
 from fenchel.metrics.explained import (

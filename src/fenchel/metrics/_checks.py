@@ -1,4 +1,4 @@
-"""What metrics take, checked and brought to matrices."""
+"""Validation and conversion of the arguments of metrics."""
 
 from __future__ import annotations
 
