@@ -22,7 +22,6 @@ class Distribution(ABC):
     - an array (n,), one value for each row, and return (n,);
     - an array (n, m) of m values for each row, or (1, m) of the same m values for all rows, and
       return (n, m).
-      return (n, m).
 
     Subclasses define the abstract methods, for values (n, m) or (1, m).
 
