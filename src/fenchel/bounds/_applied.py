@@ -1,4 +1,4 @@
-"""A theorem over all balls of a class, applied to what was read off a fit."""
+"""Application of a theorem over all balls of a class to a fitted estimator."""
 
 from __future__ import annotations
 

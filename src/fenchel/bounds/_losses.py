@@ -1,4 +1,4 @@
-"""Slope, range and textbook of a loss over the residuals that can occur."""
+"""Slope, range and theorem of a loss over the possible residuals."""
 
 from __future__ import annotations
 

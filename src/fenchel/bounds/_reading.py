@@ -1,4 +1,4 @@
-"""What bounds read off a fitted estimator and its sample."""
+"""Extraction of the quantities that bounds need from a fitted estimator and its sample."""
 
 from __future__ import annotations
 
