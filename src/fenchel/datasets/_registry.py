@@ -1,4 +1,4 @@
-"""What is known of each data set: read once from ``data/manifest.json``."""
+"""Metadata of the data sets, read once from ``data/manifest.json``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fenchel.datasets._store import Resource, fetch
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set: a comma-separated file with a header line, the target in its last column."""
+    """A data set: a comma-separated file with a header line and the target in the last column."""
 
     name: str
     title: str

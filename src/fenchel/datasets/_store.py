@@ -1,6 +1,6 @@
-"""Where the bytes of a data set come from: ``$FENCHEL_DATA``, the cache, or a download.
+"""Access to data files: in ``$FENCHEL_DATA``, in the cache, or by download.
 
-Every file is known by its sha256, which is checked whatever place it comes from.
+The sha256 checksum of each file is verified, wherever it was found.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ def cache_folder() -> Path:
 
 
 def fetch(resource: Resource) -> bytes:
-    """Content of a resource from the first place that holds it.
+    """Return the content of a resource from the first place that has it.
 
-    A damaged file raises an OSError and is never overwritten: somebody may have put it there.
+    A damaged file raises an OSError and is never overwritten, because a user may have put it
+    there.
     """
     folder = os.environ.get("FENCHEL_DATA", "")
     if folder and (path := Path(folder, resource.file)).is_file():

@@ -1,4 +1,4 @@
-"""Tables of numbers: from text, and to data frames."""
+"""Reading tables of numbers from text, and conversion to data frames."""
 
 from __future__ import annotations
 
