@@ -1,4 +1,4 @@
-"""What displays take, checked and brought to arrays."""
+"""Validation and conversion of the arguments of displays."""
 
 from __future__ import annotations
 

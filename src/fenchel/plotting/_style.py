@@ -1,4 +1,4 @@
-"""One visual language: colours told apart by all, dashes told apart in grey, names as they are.
+"""Common style of all plots: accessible colours, dashes visible in grey, and literal names.
 
 Nothing here changes matplotlib's settings; all is set on the artists themselves.
 """
@@ -46,13 +46,13 @@ def require_matplotlib() -> None:
 
 
 def axes(ax: Any = None, figsize: tuple[float, float] = (6.4, 4.2)) -> Any:
-    """The given axes, or those of a new figure of pyplot."""
+    """Return the given axes, or those of a new pyplot figure."""
     require_matplotlib()
     return ax if ax is not None else figure_axes(1, figsize)[0]
 
 
 def figure_axes(number: int, figsize: tuple[float, float]) -> Any:
-    """Axes side by side, on a new figure of pyplot."""
+    """Return adjacent axes on a new pyplot figure."""
     import matplotlib.pyplot as plt  # noqa: PLC0415  (an optional dependency)
 
     _, made = plt.subplots(1, number, figsize=figsize, layout="constrained", squeeze=False)
@@ -83,7 +83,7 @@ def label_axes(ax: Any, x: object, y: object, note: str = "") -> None:
 
 
 def limit(set_limits: Any, low: float, high: float) -> None:
-    """Set limits with a little room around them."""
+    """Set limits with a small margin."""
     margin = 0.02 * (high - low)
     set_limits(low - margin, high + margin)
 
