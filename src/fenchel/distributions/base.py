@@ -131,7 +131,18 @@ class Distribution(ABC):
         return np.sqrt(self.var())
 
     def interval(self, coverage: float = 0.9) -> FloatArray:
-        """Return the central interval of a given probability, (n, 2)."""
+        """Return the central interval of each distribution.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Probability of the interval, in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Lower and upper bounds.
+        """
         share = SHARE(coverage, "coverage")
         return self.ppf([0.5 * (1.0 - share), 0.5 * (1.0 + share)])
 

@@ -259,7 +259,20 @@ class HeteroscedasticRegressor(PositiveRegressor):
         return np.stack([mean - reach, mean + reach], axis=1)
 
     def predict_quantiles(self, X: ArrayLike, levels: Any) -> FloatArray:
-        """Predict quantiles of the normal distributions, (n_samples, n_levels)."""
+        """Predict quantiles of the normal distributions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New samples.
+        levels : float or sequence of float
+            Quantile levels in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_levels)
+            Predicted quantiles, one column for each level.
+        """
         levels = np.atleast_1d(np.asarray(NUMBERS(levels, "levels"), dtype=np.float64))
         if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
             raise ValueError(f"levels must be numbers in (0, 1), got {shown(levels)}")
@@ -287,6 +300,20 @@ class HeteroscedasticRegressor(PositiveRegressor):
 
         :meth:`score` is R² of the means, as for all scikit-learn regressors that return standard
         deviations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test samples.
+        y : array-like of shape (n_samples,)
+            True targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        float
+            Weighted mean of the log-density.
         """
         mean, std = self._distribution(X)
         y = targets_of(type(self).__name__, y, len(mean))

@@ -136,6 +136,16 @@ class PSDModel:
 
         With a Gaussian kernel the logarithm is also finite far from all landmarks, where f
         underflows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Values of log f.
         """
         X = np.asarray(X, dtype=np.float64)
         values = self(X)
@@ -181,11 +191,34 @@ class PSDModel:
 
         See :func:`fenchel.positive.moment` for the method and :meth:`integral_with_error` for an
         error bound.
+
+        Parameters
+        ----------
+        domain : None, (low, high), Box, Normal or Points
+            Domain or measure of the integral; all of R^d by default. It is restricted to the
+            support.
+
+        Returns
+        -------
+        float
+            The integral.
         """
         return self.integral_with_error(domain).value
 
     def integral_with_error(self, domain: Any = None) -> Integral:
-        """Return the integral with a bound on its error."""
+        """Return the integral with a bound on its error.
+
+        Parameters
+        ----------
+        domain : None, (low, high), Box, Normal or Points
+            Domain or measure of the integral; all of R^d by default. It is restricted to the
+            support.
+
+        Returns
+        -------
+        Integral
+            ``value`` and ``error``.
+        """
         measure = on_support(as_measure(domain, self.n_features_in_), self.support_, "domain")
         if measure is None:
             return Integral(0.0, 0.0)

@@ -449,7 +449,25 @@ def solve(
 ) -> PSDSolution:
     """Solve a problem to a relative duality gap.
 
-    Matrices with alpha=0 are supported too.
+    Parameters
+    ----------
+    problem : PSDProblem
+        The problem. Matrices with alpha=0 are supported too.
+    solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
+        Name of the solver, or a solver with its own ``tol`` and ``max_iter``.
+    tol : float, default=1e-6
+        Duality gap to reach, relative to ``problem.loss.unit``.
+    max_iter : int, default=200
+        Maximum number of iterations.
+    warm_start : Start, optional
+        Dual point of a similar problem to start from.
+    callback : callable, optional
+        As in :class:`fenchel.QuantileRegressor`.
+
+    Returns
+    -------
+    PSDSolution
+        Best model found, with its certificate.
 
     Examples
     --------
