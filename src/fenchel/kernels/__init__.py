@@ -1,4 +1,4 @@
-"""Kernels, of vectors, between curves and operator-valued, and length scales read off the data."""
+"""Kernels of vectors and of curves, operator-valued kernels, and data-driven length scales."""
 
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.between_curves import BetweenCurves, IntegralGaussian, OnColumns

@@ -1,4 +1,4 @@
-"""The protocol of a kernel, that of scikit-learn's Gaussian-process kernels with additions."""
+"""The interface of kernels: that of scikit-learn's Gaussian-process kernels, with additions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SHOWN = 12  # numbers of an array, from which on its middle is left out
 
 
 class ScalarKernel(CheckedParameters, Kernel):
-    """Base class: a kernel whose parameters are fixed, not optimized by a marginal likelihood.
+    """Base class of scalar kernels, whose parameters no marginal likelihood optimizes.
 
-    Subclasses define ``_evaluate(X, Y)`` for two-dimensional float arrays, and where they know
-    them ``product_integrals``, ``gradient`` and ``factor``, which are of use to densities and
-    other non-negative models, and ``frequencies`` for random Fourier features. ``+``, ``*`` and
-    ``**`` with numbers, with each other and with scikit-learn's own kernels come from there.
+    Subclasses define ``_evaluate(X, Y)`` for two-dimensional float arrays. They may also define
+    ``product_integrals``, ``gradient`` and ``factor``, which densities and other non-negative
+    models use, and ``frequencies``, which random Fourier features use. The operators ``+``, ``*``
+    and ``**`` are scikit-learn's: they take numbers and kernels of both libraries.
 
     Examples
     --------
@@ -67,122 +67,125 @@ class ScalarKernel(CheckedParameters, Kernel):
         return self._stationary
 
     def measure(self, X: FloatArray, sample_weight: FloatArray | None) -> None:
-        """Set parameters that are read off rows: here there are none."""
+        """Set the parameters that are estimated from X; this default sets none."""
 
     def seen(self, X: FloatArray) -> FloatArray:
-        """Rows as length scales are to be measured on: here X itself."""
+        """Rows from which length scales are estimated; this default returns X."""
         return X
 
     def reduced(self, X: FloatArray) -> tuple[FloatArray, ScalarKernel]:
-        """Rows u(x), and a kernel k' of these with k(x, z) = k'(u(x), u(z)).
+        """Return rows u(x) and a kernel k' with k(x, z) = k'(u(x), u(z)).
 
-        With what is the same for all pairs done once, where values are asked for in many parts;
-        here X and the kernel itself.
+        Work that is needed once per row, and not per pair, is done here. This saves time when
+        kernel values are computed in many parts. This default returns X and the kernel itself.
         """
         return X, self
 
     def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
-        """Write k(X, Y) into an array that is contiguous by rows, in its precision.
+        """Write k(X, Y) into ``out``, a C-contiguous array, in the precision of ``out``.
 
-        A class that changes values, by ``_evaluate``, and defines neither this nor
-        :meth:`reduced` has these defaults, and no fast values of the class that it inherits from.
+        A class that overrides ``_evaluate`` does not inherit ``fill`` and :meth:`reduced` from
+        its parent class: it gets the defaults of this class unless it defines them itself.
         """
         out[...] = self(X, Y)
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let no class inherit values in parts that are not its own."""
+        """Reset ``fill`` and ``reduced`` to the defaults in classes that change kernel values."""
         super().__init_subclass__(**options)
         if {"__call__", "_evaluate"} & vars(cls).keys():
             for name in {"fill", "reduced"} - vars(cls).keys():
                 setattr(cls, name, getattr(ScalarKernel, name))
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
-        r"""Integrals of products of two kernel values, None if there is no formula for them.
+        r"""Integrals of products of two kernel values, or None if no formula is known.
 
         .. math:: M_{jl} = \int k(x, z_j)\, k(x, z_l)\, d\mu(x)
 
-        An (m, m) array for rows Z (m, n_features). Raises ValueError if they are infinite.
+        Returns an (m, m) array for Z of shape (m, n_features). Raises ValueError if the
+        integrals are infinite.
         """
         return None
 
     def product_distance(self, measure: Box | Normal) -> float:
-        r"""Bound on the error that :meth:`product_integrals` makes with this measure.
+        r"""Upper bound on the error of :meth:`product_integrals` for this measure.
 
         .. math:: \sup_z \|k(\cdot, z) - \tilde k(\cdot, z)\|_{L^2(\mu)}
 
-        for the kernel :math:`\tilde k` whose products it integrates; 0 for closed forms.
+        where :math:`\tilde k` is the kernel whose products are integrated. 0 for closed forms.
         """
         return 0.0
 
     def log_values(self, X: FloatArray, Z: FloatArray) -> FloatArray | None:
-        """Logarithms of kernel values too small to be numbers, (n, m), None if not known."""
+        """Logarithms of kernel values, (n, m), which do not underflow; None if not available."""
         return None
 
     def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray | None:
-        r"""Gradients of combinations of kernel values, None if they are not known.
+        r"""Gradients of linear combinations of kernel values, or None if not available.
 
         .. math:: G_i = \sum_j w_{ij} \nabla_x k(x, z_j) \big|_{x = x_i}
 
-        An (n, n_features) array for X (n, n_features), Z (m, n_features) and weights (n, m).
-        Combinations, because the (n, m, n_features) array of all gradients is rarely needed.
+        Returns an (n, n_features) array for X of shape (n, n_features), Z (m, n_features) and
+        weights (n, m). The (n, m, n_features) array of all gradients is not formed.
         """
         return None
 
     def parameter_gradient(
         self, X: FloatArray, Z: FloatArray, weights: FloatArray
     ) -> FloatArray | None:
-        r"""Derivatives of a combination of kernel values, None if they are not known.
+        r"""Derivatives of a weighted sum of kernel values, or None if not available.
 
         .. math:: g_m = \sum_{ij} w_{ij} \frac{\partial k(x_i, z_j)}{\partial \theta_m}
 
-        in ``theta``, the logarithms of the hyperparameters that are not fixed, for X (n, d),
-        Z (m, d) and weights (n, m). The (n, m, n_dims) array of all of them is rarely needed.
+        with respect to ``theta``, the logarithms of the hyperparameters that are not fixed, for
+        X (n, d), Z (m, d) and weights (n, m). The (n, m, n_dims) array of all derivatives is not
+        formed.
         """
         return np.empty(0) if self.n_dims == 0 else None
 
     def differentiated(
         self, X: FloatArray
     ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]] | None:
-        """Return k(X, X), and :meth:`parameter_gradient` among X as a function of the weights.
+        """Return k(X, X), and :meth:`parameter_gradient` on X as a function of the weights.
 
-        None where what they have in common saves nothing.
+        Returns None if computing the two together saves no time.
         """
         return None
 
     def factor(self, columns: Sequence[int]) -> ScalarKernel | None:
-        r"""Return the kernel of some columns if k is a product over columns, else None.
+        r"""Return the kernel of some columns if k is a product over columns, or None.
 
         .. math:: k(x, x') = \prod_c k_c(x_c, x'_c)
 
-        For columns C it is :math:`\prod_{c \in C} k_c`, of rows that hold them in this order.
+        For columns C, returns :math:`\prod_{c \in C} k_c`, a kernel of rows that contain only
+        these columns, in this order.
         """
         return None
 
     def mixture(self, dimension: int) -> tuple[FloatArray, FloatArray] | None:
-        r"""Return precisions p and weights w of a sum of Gaussian kernels near k, None if unknown.
+        r"""Approximate k by a sum of Gaussian kernels; return precisions p and weights w, or None.
 
         .. math:: k(x, x') \approx \sum_a w_a \exp(-p_a r^2)
 
-        r is the distance in units of ``length_scale``. Marginals and samples made of it
-        are right to four digits.
+        where r is the distance in units of ``length_scale``. Marginals and samples computed
+        from this approximation are correct to four digits.
         """
         return None
 
     def frequencies(
         self, n_features: int, size: int, random: np.random.RandomState
     ) -> FloatArray | None:
-        r"""Draw from the spectral density of a shift-invariant kernel, None if it is not known.
+        r"""Sample the spectral density of a shift-invariant kernel, or return None if unknown.
 
         .. math:: k(x, x') = k(x, x)\, \mathrm{E} \cos(\omega^\top (x - x'))
 
-        An (n_features, size) array of as many frequencies ω.
+        Returns an (n_features, size) array of frequencies ω.
         """
         return None
 
     __hash__ = None  # type: ignore[assignment]  # parameters may change
 
     def __eq__(self, other: object) -> bool:
-        """Whether class and parameters are the same."""
+        """Whether the two kernels have the same class and parameters."""
         if type(self) is not type(other):
             return False
         mine, theirs = self.get_params(), other.get_params()
@@ -196,7 +199,7 @@ class ScalarKernel(CheckedParameters, Kernel):
 
 
 def two_dimensional(X: Any) -> FloatArray:
-    """Rows as an array of float64, (n_samples, n_features); sparse ones as they are."""
+    """Return X as a float64 array (n_samples, n_features); sparse rows are returned unchanged."""
     if isinstance(X, SparsePoints):
         return cast(FloatArray, X)
     X = np.asarray(X, dtype=np.float64)

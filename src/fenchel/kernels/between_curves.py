@@ -1,4 +1,4 @@
-"""Kernels between sampled curves, and kernels of some of the columns."""
+"""Kernels between sampled curves, and kernels of a subset of the columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BLOCK = 64  # rows of a block that stays in the processor's cache
 
 
 class BetweenCurves(OfSeen):
-    r"""A kernel of vectors as one of curves: distances and inner products are those of L².
+    r"""Kernel between curves: a kernel of vectors with L² distances and inner products.
 
     .. math:: k(x, x') = k_0(W x, W x'), \qquad
               \|W x - W x'\|^2 = \sum_j \mu_j \|x(\theta_j) - x'(\theta_j)\|^2
@@ -41,22 +41,23 @@ class BetweenCurves(OfSeen):
     Parameters
     ----------
     kernel : kernel
-        Kernel of vectors, such as ``Gaussian("median")``: its length scales are read off the
-        L² distances.
+        Kernel of vectors, for example ``Gaussian("median")``. Data-driven length scales are
+        computed from the L² distances.
     quadrature : {"monte-carlo", "trapezoid"} or array-like of shape (n_points,)
         Weights μ_j: 1/n_points each, the trapezoidal rule divided by the length of the
-        interval, or given ones. Weights of one give plain sums over the points.
+        interval, or an array of weights. Weights of one give plain sums over the points.
     points : array-like of shape (n_points,), optional
-        Points θ_j, strictly increasing; equidistant by default. They matter to
-        ``"trapezoid"`` only.
+        Points θ_j, strictly increasing; equidistant by default. Only ``"trapezoid"`` uses
+        them.
     n_channels : int
-        Values at each point. The columns of X are the channels of the first point, then those
-        of the second, and so on: an array (n_samples, n_points, n_channels) reshaped.
+        Number of values at each point. The columns of X are the channels of the first point,
+        then those of the second, and so on: an array (n_samples, n_points, n_channels),
+        reshaped.
 
     Raises
     ------
     TypeError, ValueError
-        When evaluated, if a parameter is not as stated or does not fit the columns of X.
+        On evaluation, if a parameter is invalid or does not match the columns of X.
 
     References
     ----------
@@ -86,39 +87,40 @@ class BetweenCurves(OfSeen):
         self.n_channels = n_channels
 
     def seen(self, X: FloatArray) -> FloatArray:
-        """Rows whose Euclidean distances are the distances of the curves."""
+        """Return rows whose Euclidean distances are the L² distances of the curves."""
         KERNEL(self.kernel, "kernel")
         weights = _weights(self, X.shape[1])
         return X * np.repeat(np.sqrt(weights), self.n_channels)
 
 
 class IntegralGaussian(ScalarKernel):
-    r"""Mean over the points of Gaussian kernels of the values of curves there.
+    r"""Average over the points of Gaussian kernels between the values of two curves.
 
     .. math:: k(x, x') = \sum_j \mu_j \exp\left(
               -\frac{\|x(\theta_j) - x'(\theta_j)\|^2}{2\, \mathrm{length\_scale}^2}\right)
 
-    The norm is that of the channels. Curves that agree on a part of the interval and differ
-    widely elsewhere have the measure of that part as kernel value, where a Gaussian kernel of
-    their L² distance would be nearly zero. The paper writes ρ for 1/(2 length_scale²).
+    The norm is the Euclidean norm over the channels. If two curves agree on a part of the
+    interval and differ widely elsewhere, the kernel value is the measure of that part. A Gaussian
+    kernel of their L² distance would be nearly zero. The paper writes ρ for 1/(2 length_scale²).
 
     Parameters
     ----------
     length_scale : float, array-like of shape (n_channels,), str or DistanceQuantile
-        Width, in units of the values. ``"median"`` (default): the median L² distance of the
-        curves under the measure, scaled to sum one; :class:`DistanceQuantile` for any other
-        quantile of it. Both are read off the data when an estimator is fitted.
+        Length scale, in the units of the values. ``"median"`` (default): the median L²
+        distance of the curves, with weights μ_j scaled to sum to one.
+        :class:`DistanceQuantile`: another quantile of these distances. Both are computed from
+        the data when an estimator is fitted.
     quadrature, points, n_channels
         As in :class:`BetweenCurves`.
 
     Raises
     ------
     TypeError, ValueError
-        As :class:`BetweenCurves`.
+        As in :class:`BetweenCurves`.
 
     References
     ----------
-    The article that :class:`BetweenCurves` names, appendix B.4.
+    Appendix B.4 of the article cited in :class:`BetweenCurves`.
 
     Examples
     --------
@@ -142,7 +144,7 @@ class IntegralGaussian(ScalarKernel):
         self.n_channels = n_channels
 
     def seen(self, X: FloatArray) -> FloatArray:
-        """Rows whose Euclidean distances are root mean square distances of the curves."""
+        """Return rows whose Euclidean distances are the L² distances, weights scaled to sum 1."""
         scale = self.length_scale
         rule = NAMED_WIDTHS.get(scale) if isinstance(scale, str) else scale
         if isinstance(rule, DistanceQuantile) and rule.standardize:
@@ -180,7 +182,7 @@ class IntegralGaussian(ScalarKernel):
             return values
 
     def diag(self, X: npt.ArrayLike) -> FloatArray:
-        """k(x, x) of each row, (n,): the sum of the weights."""
+        """Return k(x, x) for each row, (n,): the sum of the weights."""
         X = two_dimensional(X)
         return np.full(len(X), _weights(self, X.shape[1]).sum())
 
@@ -191,25 +193,24 @@ class IntegralGaussian(ScalarKernel):
 
 
 class OnColumns(OfSeen):
-    r"""A kernel that looks at some of the columns of X only.
+    r"""Kernel that uses only some of the columns of X.
 
     .. math:: k(x, x') = k_0(x_C, x'_C)
 
-    With ``*`` and ``+`` it makes kernels of rows that hold several things, such as a curve
-    beside a vector.
+    Combine such kernels by ``*`` and ``+`` when rows contain several kinds of input, for
+    example a curve and a vector.
 
     Parameters
     ----------
     kernel : kernel
-        Kernel of these columns; its length scales are read off them.
+        Kernel of these columns. Data-driven length scales are computed from these columns.
     columns : slice, array-like of int or array-like of bool
-        Which columns: a slice, their numbers from 0, or a mask with one entry for each
-        column of X.
+        The columns: a slice, indices from 0, or a mask with one entry for each column of X.
 
     Raises
     ------
     TypeError, ValueError
-        When evaluated, if X has no such columns.
+        On evaluation, if X does not have these columns.
 
     Examples
     --------
@@ -229,7 +230,7 @@ class OnColumns(OfSeen):
         self.columns = columns
 
     def seen(self, X: FloatArray) -> FloatArray:
-        """The columns, (n_samples, n_columns)."""
+        """Return the selected columns, (n_samples, n_columns)."""
         KERNEL(self.kernel, "kernel")
         return np.ascontiguousarray(X[:, _checked_columns(self.columns, X.shape[1])])
 

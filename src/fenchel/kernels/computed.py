@@ -1,4 +1,4 @@
-"""Kernel values among rows, computed in tiles when they are asked for."""
+"""Gram matrices whose entries are computed in tiles when needed."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _Result = TypeVar("_Result")
 
 
 class Computed(KernelValues):
-    """Kernel values computed in tiles, and never all at once.
+    """Gram matrix whose entries are computed in tiles and never stored as a whole.
 
     Parameters
     ----------
     rows : ndarray of shape (n, d)
-        In double or single precision, which is that of all values.
+        The rows. All kernel values have their precision, double or single.
     kernel : kernel
-        With numbers in the place of rules.
+        A kernel whose length scales are numbers, not rules.
     make_low_rank : callable, optional
-        Returns what :meth:`low_rank` does.
+        Function that returns the result of :meth:`low_rank`.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Computed(KernelValues):
 
     @cached_property
     def in_single(self) -> Computed:
-        """The same values in single precision, in half of the time, where it can hold them."""
+        """The matrix in single precision, in half the time, if single precision can hold it."""
         if not _SMALLEST < float(self.diagonal.max()) < 1.0 / _SMALLEST:
             return self
         shift = self._rows.mean(axis=0) if self._kernel.is_stationary() else 0.0

@@ -1,4 +1,4 @@
-"""Squared distances between rows, fast and without cancellation."""
+"""Fast squared distances between rows, without cancellation errors."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _CANCELLED = {8: 1e-8, 4: 1e-4}  # share of ||x||² + ||y||² where the product 
 def squared_distances(X: FloatArray, Y: FloatArray, out: FloatArray | None = None) -> FloatArray:
     r"""Squared Euclidean distances :math:`\|x - y\|^2` of all pairs, (n_X, n_Y).
 
-    Summed feature by feature, or for many features by one matrix product of the centred
-    rows. Symmetric to the last bit where Y is X, and exactly zero between identical rows.
-    ``out``, contiguous by rows, is written into and returned. In the precision of X and Y.
+    They are summed feature by feature, or, for many features, computed by one matrix product of
+    the centred rows. They are exactly symmetric if Y is X, and exactly zero between identical
+    rows. They have the precision of X and Y. If ``out``, a C-contiguous array, is given, they are
+    written into it and it is returned.
     """
     if isinstance(X, SparsePoints):
         return X.squared_distances(cast(SparsePoints, Y))
@@ -46,9 +47,10 @@ def squared_distances(X: FloatArray, Y: FloatArray, out: FloatArray | None = Non
 
 
 def values_of_sums(X: FloatArray, Y: FloatArray, out: FloatArray, twice: int) -> bool:
-    """Write kernels of squared distances, see :func:`~fenchel.kernels.exponential.shape`.
+    """Write kernel values of squared distances, see :func:`~fenchel.kernels.exponential.shape`.
 
-    In one go, if they are better summed feature by feature; else it does nothing, and says so.
+    Distances and values are computed in one pass if summing feature by feature is faster.
+    Otherwise nothing is written, and the function returns False.
     """
     if X.shape[1] > _SUMMED_FEATURES and min(len(X), len(Y)) >= _FEW_ROWS:
         return False
@@ -73,8 +75,8 @@ def symmetric(
 ) -> FloatArray:
     """Matrix of a symmetric function of two sets of rows, each pair computed once.
 
-    In blocks of rows that stay in the processor's cache from the distances to the values, shared
-    by as many threads as the user allows.
+    Computed in blocks of rows that fit the processor's cache, by as many threads as the user
+    allows.
     """
     n = len(X)
     if n <= 2 * _BLOCK:
@@ -92,10 +94,10 @@ def symmetric(
 
 @njit(**QUICK)
 def sum_squares(X: AnyArray, Y: AnyArray, out: AnyArray, twice: int) -> None:
-    """Sum squared differences of all pairs, and make kernels of them, see ``shape``.
+    """Sum the squared differences of all pairs, and turn them into kernel values, see ``shape``.
 
-    In pieces that stay in the nearest cache from the rows to the values. Of a pair, the sum
-    depends on nothing but the pair.
+    Computed in pieces that fit the processor's first cache. The sum of a pair depends only on
+    the two rows.
     """
     (n, d), number = Y.shape, out.dtype.type
     fitting = _CHUNK_BYTES // (out.itemsize * max(d, 1))

@@ -1,7 +1,8 @@
-"""Exponentials of arrays, and the kernels made of them, in place.
+"""Exponentials of arrays, and kernels computed from them, in place.
 
-Compiled, because NumPy has vector instructions for exponentials in double precision on some
-processors only: elsewhere these are six times faster, and nowhere slower.
+The functions are compiled: NumPy uses vector instructions for exponentials in double precision
+on some processors only. On the others these functions are six times faster, and they are slower
+on none.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def _shape_with_slopes(squares: AnyArray, slopes: AnyArray) -> None:
 
 
 def shaped(squares: FloatArray, twice: int | None) -> FloatArray:
-    """Replace squared distances by what :func:`shape` knows by this number."""
+    """Replace squared distances by the kernel values that :func:`shape` defines for ``twice``."""
     assert twice is not None
     shape(_flat(squares), twice)
     return squares

@@ -1,4 +1,4 @@
-"""Kernels whose values come from the user: a function, or X itself."""
+"""Kernels whose values the user provides: as a function, or as X itself."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fenchel.kernels.base import ScalarKernel, two_dimensional
 
 
 class Callable(ScalarKernel):
-    """Any function as a kernel.
+    """Kernel defined by a function.
 
     Parameters
     ----------
     function : callable
-        Called with two arrays (n, d) and (m, d), returns the (n, m) array of kernel values.
+        Takes two arrays (n, d) and (m, d) and returns the (n, m) array of kernel values.
         It must be symmetric and positive semi-definite.
 
     Examples
@@ -47,14 +47,14 @@ class Callable(ScalarKernel):
         return values
 
     def diag(self, X: npt.ArrayLike) -> FloatArray:
-        """k(x, x) of each row, from small square blocks."""
+        """Return k(x, x) for each row, computed from small square blocks."""
         X = two_dimensional(X)
         parts = [np.diag(self(X[i : i + 64])) for i in range(0, len(X), 64)]
         return np.concatenate(parts) if parts else np.empty(0)
 
 
 class Precomputed(ScalarKernel):
-    """Marks that X holds kernel values: the Gram matrix at fit, k(X, X_train) at predict.
+    """Precomputed kernel: X is the Gram matrix in ``fit``, and k(X, X_train) in ``predict``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The kernels between outputs that are learned together: between levels, and given as a matrix."""
+"""Kernels between the outputs of a joint fit: between quantile levels, or given as a matrix."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def level_coupling(levels: FloatArray, gamma: float) -> FloatArray:
     levels : ndarray of shape (p,)
         The levels τ.
     gamma : float
-        At least 0. 0 makes all levels share one function up to offsets, ``inf`` learns each
-        by itself.
+        At least 0. With 0 all levels share one function up to their offsets; with ``inf`` each
+        level is fitted separately.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def level_coupling(levels: FloatArray, gamma: float) -> FloatArray:
 
 
 def output_coupling(coupling: Any, n_outputs: int) -> FloatArray:
-    """Return a factor of the matrix between outputs, of the identity for None.
+    """Return a factor of the matrix between outputs; None stands for the identity.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def output_coupling(coupling: Any, n_outputs: int) -> FloatArray:
     Raises
     ------
     ValueError
-        If B is no such matrix; the sentence says why.
+        If B is not such a matrix; the message says why.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def output_coupling(coupling: Any, n_outputs: int) -> FloatArray:
 
 
 def check_coupling(coupling: Any, name: str) -> None:
-    """Refuse what is neither None nor a matrix of a kernel between outputs.
+    """Raise ValueError unless the coupling is None or a positive semi-definite matrix.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What functions are integrated against: boxes, normal densities, weighted points."""
+"""Measures for integrals of functions: boxes, normal densities and weighted points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Box:
     Parameters
     ----------
     low, high : array-like of shape (d,)
-        Ends, low < high.
+        Lower and upper ends of the intervals, low < high.
 
     Examples
     --------
@@ -50,22 +50,22 @@ class Box:
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Both ends, (d,)."""
+        """Lower and upper ends, (d,) each."""
         return np.asarray(self.low, dtype=np.float64), np.asarray(self.high, dtype=np.float64)
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of R^d."""
+        """Whether the box is all of R^d."""
         low, high = self.bounds
         return bool(np.all(np.isinf(low)) and np.all(np.isinf(high)))
 
     def contains(self, X: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which rows (n, d) are inside or on the border, (n,)."""
+        """Return a mask (n,) of the rows of X (n, d) that are inside or on the border."""
         low, high = self.bounds
         return np.asarray(np.all((low <= X) & (high >= X), axis=1))
 
     def intersection(self, other: Box) -> Box | None:
-        """What two boxes have in common, None if that has no volume."""
+        """Return the intersection of two boxes, or None if it has no volume."""
         low = np.maximum(self.bounds[0], other.bounds[0])
         high = np.minimum(self.bounds[1], other.bounds[1])
         return Box(low, high) if np.all(low < high) else None
@@ -78,9 +78,9 @@ class Normal:
     Parameters
     ----------
     mean : array-like of shape (d,)
-        Its centre.
+        Mean of the density.
     covariance : array-like of shape (d, d), (d,) or float
-        Matrix, diagonal, or a multiple of the identity; positive definite.
+        Covariance: a matrix, its diagonal, or a multiple of the identity; positive definite.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Normal:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Weighted points: a rule of quadrature of one's own, or an empirical distribution.
+    """Weighted points: a user-defined quadrature rule, or an empirical distribution.
 
     Parameters
     ----------

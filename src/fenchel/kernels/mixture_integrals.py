@@ -3,8 +3,8 @@ r"""Integrals of products of Matérn kernels, which are mixtures of Gaussian one
 .. math:: k(r) = \frac{\nu^\nu}{\Gamma(\nu)} \int \exp\bigl(\nu s - \nu e^s
           - \tfrac12 e^{-s} r^2\bigr)\, ds
 
-The sum over equidistant s converges exponentially, and products of Gaussian kernels have
-integrals that are products over coordinates, whatever the dimension.
+The sum over equidistant s converges exponentially. Integrals of products of Gaussian kernels
+are products over coordinates, in any dimension.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Mixture(NamedTuple):
 def matern_mixture(
     nu: float, dimension: int, step: float = _STEP, dropped: float = _DROPPED
 ) -> Mixture:
-    """The sum that is near the Matérn kernel of smoothness nu, in the norm of L² over R^d."""
+    """Mixture that approximates the Matérn kernel of smoothness nu, in L² over R^d."""
     lowest = np.log(dropped) / (nu + 0.25 * dimension)
     s = np.arange(np.log(_NOTHING / nu + 8.0), lowest, -step)
     size = np.exp(nu * np.log(nu) - gammaln(nu) + nu * s - nu * np.exp(s))
@@ -44,7 +44,7 @@ def matern_mixture(
 
 
 def rough_mixture(nu: float, dimension: int) -> Mixture:
-    """The same with a fifth of the terms: combinations of it are right to four digits."""
+    """The same with a fifth of the terms: combinations of it are correct to four digits."""
     found = matern_mixture(nu, dimension, 2.0 * _STEP, np.sqrt(_DROPPED))
     kept = found.weights > _DROPPED
     return Mixture(found.precisions[kept], found.weights[kept])
@@ -71,7 +71,7 @@ def mixture_distance(nu: float, scale: FloatArray, measure: Box | Normal) -> flo
 def mixture_products(
     Z: FloatArray, scale: FloatArray, nu: float, measure: Box | Normal
 ) -> FloatArray:
-    """Of the mixture near a Matérn kernel: any box, any normal density."""
+    """Product integrals of the mixture for a Matérn kernel: any box, any normal density."""
     rows, normal = Z / scale, isinstance(measure, Normal)
     if isinstance(measure, Normal):
         # in the axes of the covariance, which Gaussian kernels of one width do not notice

@@ -1,4 +1,4 @@
-"""What kernels of something made of the rows share."""
+"""Base class of kernels that are evaluated on transformed rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KERNEL = That(
 
 
 class OfSeen(ScalarKernel):
-    """A given kernel of the rows as :meth:`seen` returns them."""
+    """A given kernel, evaluated on the rows that :meth:`seen` returns."""
 
     constraints = declared(kernel=KERNEL, columns=WITH_DATA)
 
@@ -27,7 +27,7 @@ class OfSeen(ScalarKernel):
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
-        """Those of the given kernel."""
+        """Hyperparameters of the given kernel."""
         return [h._replace(name=f"kernel__{h.name}") for h in self.kernel.hyperparameters]
 
     @property
@@ -41,7 +41,7 @@ class OfSeen(ScalarKernel):
 
     @property
     def bounds(self) -> FloatArray:
-        """Logarithms of the bounds of these."""
+        """Logarithms of the bounds of the open parameters."""
         return np.asarray(self.kernel.bounds)
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
@@ -49,27 +49,27 @@ class OfSeen(ScalarKernel):
         return np.asarray(self.kernel(seen) if Y is X else self.kernel(seen, self.seen(Y)))
 
     def reduced(self, X: FloatArray) -> tuple[FloatArray, ScalarKernel]:
-        """Rows as they are seen, and the given kernel, where that is one of ours."""
+        """The transformed rows and the given kernel, if that is a kernel of this library."""
         kernel = self.kernel
         return kernel.reduced(self.seen(X)) if isinstance(kernel, ScalarKernel) else (X, self)
 
     def diag(self, X: npt.ArrayLike) -> FloatArray:
-        """k(x, x) of each row, (n,)."""
+        """Return k(x, x) for each row, (n,)."""
         return np.asarray(self.kernel.diag(self.seen(two_dimensional(X))))
 
     def is_stationary(self) -> bool:
-        """Whether the given kernel is."""
+        """Whether the given kernel is stationary."""
         return bool(self.kernel.is_stationary())
 
     def parameter_gradient(
         self, X: FloatArray, Z: FloatArray, weights: FloatArray
     ) -> FloatArray | None:
-        """That of the given kernel."""
+        """Parameter gradient of the given kernel."""
         seen = self.seen(X)
         return parameter_gradient(self.kernel, seen, seen if Z is X else self.seen(Z), weights)
 
     def differentiated(
         self, X: FloatArray
     ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-        """Of the given kernel."""
+        """Values and parameter gradient of the given kernel."""
         return differentiated(self.kernel, self.seen(X))

@@ -1,4 +1,4 @@
-"""Kernels with values in matrices, beyond a scalar kernel times one output matrix."""
+"""Matrix-valued kernels that are more general than a scalar kernel times one matrix."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _ROUNDING = 1e-10
 
 
 class OperatorKernel(BaseEstimator):
-    r"""Base class: a positive semi-definite kernel with values in the (p, p) matrices.
+    r"""Base class of positive semi-definite kernels whose values are (p, p) matrices.
 
     .. math:: K(x, x')_{jl} = K(x', x)_{lj}, \qquad
               \sum_{ik} \langle a_i, K(x_i, x_k)\, a_k \rangle \ge 0
 
-    The space of the kernel holds functions with values in R^p, spanned by the columns
-    :math:`K(\cdot, x)_{:l}`. Subclasses define ``n_outputs``, ``columns``, ``diag`` and
-    ``resolved``; their constructors only store, as everywhere in scikit-learn. ``+`` adds.
+    The reproducing kernel Hilbert space contains functions with values in R^p and is spanned by
+    the columns :math:`K(\cdot, x)_{:l}`. Subclasses define ``n_outputs``, ``columns``, ``diag``
+    and ``resolved``. Their constructors only store parameters, as in scikit-learn. ``+`` returns
+    the sum of two kernels.
 
     References
     ----------
@@ -53,7 +54,7 @@ class OperatorKernel(BaseEstimator):
         raise NotImplementedError
 
     def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:
-        """Return K(x_i, z_k)[:, l_k], (n, p, m), for as many outputs l_k as rows z_k."""
+        """Return K(x_i, z_k)[:, l_k], (n, p, m), with one output l_k for each row z_k."""
         raise NotImplementedError
 
     def diag(self, X: FloatArray) -> FloatArray:
@@ -63,11 +64,11 @@ class OperatorKernel(BaseEstimator):
     def resolved(
         self, X: FloatArray, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> Self:
-        """Return a checked copy with every length scale measured on the rows of X."""
+        """Return a validated copy whose length scales are computed from X."""
         raise NotImplementedError
 
     def blocks(self, X: npt.ArrayLike, Z: npt.ArrayLike | None = None) -> FloatArray:
-        """Return K(x_i, z_k), (n, m, p, p): all of it, for small X and Z."""
+        """Return all K(x_i, z_k), (n, m, p, p), for small X and Z."""
         X = np.asarray(X, dtype=np.float64)
         Z = X if Z is None else np.asarray(Z, dtype=np.float64)
         p = self.n_outputs
@@ -85,8 +86,9 @@ class OperatorKernel(BaseEstimator):
 class Decomposable(OperatorKernel):
     r"""A scalar kernel times an output matrix: :math:`K(x, x') = k(x, x')\, B`.
 
-    The estimators have this kernel built in, and solve it faster that way; here it is a part
-    of sums, such as the linear model of coregionalization :math:`\sum_m k_m(x, x')\, B_m`.
+    The estimators have this kernel built in, and are faster with the built-in form. Use this
+    class in sums, for example the linear model of coregionalization
+    :math:`\sum_m k_m(x, x')\, B_m`.
 
     Parameters
     ----------
@@ -136,16 +138,17 @@ class Decomposable(OperatorKernel):
 class Transformable(OperatorKernel):
     r"""A scalar kernel between transformed rows: :math:`K(x, x')_{jl} = k(T_j x, T_l x')`.
 
-    Each output sees the rows in its own way: h_j(x) = g(T_j x) for one g in the space of k.
+    Each output has its own transformation of the rows: h_j(x) = g(T_j x), with one function g
+    in the space of k.
 
     Parameters
     ----------
     kernel : None, str, kernel or callable
-        The scalar kernel k, see :func:`fenchel.kernels.as_kernel`; not precomputed. Length
-        scales read off data are measured on the transformed rows, those of all outputs.
+        The scalar kernel k, see :func:`fenchel.kernels.as_kernel`; not precomputed.
+        Data-driven length scales are computed from the transformed rows of all outputs.
     transforms : sequence of array-like of shape (d', n_features) or callable
-        T_1, …, T_p: matrices, or functions of an array (n, n_features) that return an array
-        (n, d') row by row. All with the same d'.
+        T_1, …, T_p: matrices, or functions that transform an array (n, n_features) row by row
+        into an array (n, d'). All have the same d'.
 
     References
     ----------
@@ -185,7 +188,7 @@ class Transformable(OperatorKernel):
     def resolved(
         self, X: FloatArray, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> Self:
-        """Return a checked copy with every length scale measured on the transformed rows."""
+        """Return a validated copy whose length scales are computed from the transformed rows."""
         if self.n_outputs == 0:
             raise ValueError("transforms must have one entry for each output, got none")
         weight = None if sample_weight is None else np.repeat(sample_weight, self.n_outputs)
@@ -223,12 +226,12 @@ class Transformable(OperatorKernel):
 
 
 class OperatorCallable(OperatorKernel):
-    r"""Any function as an operator-valued kernel.
+    r"""Operator-valued kernel defined by a function.
 
     Parameters
     ----------
     function : callable
-        Called with two arrays (n, d) and (m, d), returns the (n, m, p, p) array of
+        Takes two arrays (n, d) and (m, d) and returns the (n, m, p, p) array of
         :math:`K(x_i, z_k)`. It must be symmetric, K(x, z) = K(z, x)ᵀ, and positive
         semi-definite.
     n_outputs : int
@@ -254,7 +257,7 @@ class OperatorCallable(OperatorKernel):
         self.n_outputs = n_outputs
 
     def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:
-        """Return K(x_i, z_k)[:, l_k], (n, p, m), from chunks of rows."""
+        """Return K(x_i, z_k)[:, l_k], (n, p, m), computed in chunks of rows."""
         values = np.empty((len(X), self.n_outputs, len(Z)))
         # all outputs of a row come at once
         unique, inverse = np.unique(Z, axis=0, return_inverse=True)
@@ -266,7 +269,7 @@ class OperatorCallable(OperatorKernel):
         return values
 
     def diag(self, X: FloatArray) -> FloatArray:
-        """Return the diagonal of each K(x_i, x_i), (n, p), from small square blocks."""
+        """Return the diagonal of each K(x_i, x_i), (n, p), computed from small square blocks."""
         parts = [X[start : start + _DIAGONAL_ROWS] for start in range(0, len(X), _DIAGONAL_ROWS)]
         blocks = [np.einsum("iijj->ij", self._evaluated(part, part)) for part in parts]
         return np.concatenate(blocks) if blocks else np.empty((0, self.n_outputs))
@@ -274,7 +277,7 @@ class OperatorCallable(OperatorKernel):
     def resolved(
         self, X: FloatArray, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> Self:
-        """Return a checked copy: nothing is read off the data."""
+        """Return a validated copy; no parameter depends on the data."""
         p = self.n_outputs
         if isinstance(p, (bool, np.bool_)) or not isinstance(p, Integral) or p < 1:
             raise ValueError(f"n_outputs must be an integer >= 1, got {shown(p)}")
@@ -292,7 +295,7 @@ class OperatorCallable(OperatorKernel):
 
 
 class OperatorSum(OperatorKernel):
-    """A sum of operator-valued kernels, what ``+`` makes.
+    """Sum of operator-valued kernels, the result of ``+``.
 
     Parameters
     ----------
@@ -350,7 +353,7 @@ def _scalar(kernel: Any) -> Any:
 
 
 def output_matrix(output: Any, name: str = "output") -> FloatArray:
-    """Return B as an array, or say what is wrong with the parameter of that name."""
+    """Return B as an array, or raise ValueError that names the parameter."""
     matrix = np.asarray(NUMBERS(output, name), dtype=np.float64)
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] and matrix.size > 0
     if not square:

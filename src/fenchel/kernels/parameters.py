@@ -1,4 +1,4 @@
-"""Parameters of kernels that are open to be learned, and derivatives in them."""
+"""Open kernel parameters, which estimators learn, and derivatives with respect to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NARROWEST, WIDEST = 0.02, 1000.0
 
 
 def is_open(kernel: Kernel) -> bool:
-    """Whether the kernel has parameters that are to be learned; those not allowed are refused.
+    """Whether the kernel has parameters to be learned; invalid parameters raise an error.
 
     Examples
     --------
@@ -43,21 +43,22 @@ def opened(
     sample_weight: FloatArray | None = None,
     random_state: Any = None,
 ) -> Kernel:
-    """Return a copy with a number for every parameter, and bounds for those to be learned.
+    """Return a copy with starting values for all parameters, and bounds for those to learn.
 
-    Its ``theta`` and ``bounds`` are the logarithms of what is open: length scales that are
-    "learned" or "shared" start where the rule "scale" puts them, numbers where they are.
+    ``theta`` and ``bounds`` of the copy are the logarithms of the open parameters. Length scales
+    that are "learned" or "shared" start at the values of the rule "scale". Numbers start at
+    their own value.
 
     Parameters
     ----------
     kernel : kernel
         May be a sum, product or power of kernels.
     X : ndarray of shape (n_samples, n_features)
-        Rows to measure on.
+        Rows from which length scales are computed.
     sample_weight : ndarray of shape (n_samples,), optional
-        Their weights.
+        Sample weights.
     random_state : int, RandomState or None
-        Seed of the pairs where there are many rows.
+        Seed for the pairs of rows that are drawn if there are many rows.
 
     Returns
     -------
@@ -118,14 +119,14 @@ def _settle(kernel: Kernel) -> None:
 def parameter_gradient(
     kernel: Kernel, X: FloatArray, Z: FloatArray, weights: FloatArray
 ) -> FloatArray:
-    r"""Derivatives of a combination of kernel values in the open parameters of the kernel.
+    r"""Derivatives of a weighted sum of kernel values with respect to the open parameters.
 
     .. math:: g_m = \sum_{ij} w_{ij} \frac{\partial k(x_i, z_j)}{\partial \theta_m}
 
     Parameters
     ----------
     kernel : kernel
-        One of this library, of scikit-learn, or a sum, product or power of such.
+        A kernel of this library or of scikit-learn, or a sum, product or power of these.
     X : ndarray of shape (n, d)
     Z : ndarray of shape (m, d)
     weights : ndarray of shape (n, m)
@@ -157,9 +158,9 @@ def parameter_gradient(
 def differentiated(
     kernel: Kernel, X: FloatArray
 ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-    """Return k(X, X), and :func:`parameter_gradient` among X as a function of the weights.
+    """Return k(X, X), and :func:`parameter_gradient` on X as a function of the weights.
 
-    The two in one go cost little more than one.
+    Computing the two together costs little more than computing one.
 
     Examples
     --------

@@ -19,7 +19,7 @@ _MATERN = {0.5: [1.0], 1.5: [1.0, 1.0], 2.5: [1.0, 1.0, 1.0 / 3.0]}
 
 
 def gaussian_products(Z: FloatArray, width: FloatArray, measure: Box | Normal) -> FloatArray:
-    """Of Gaussian kernels: normal densities, and any box, coordinate by coordinate."""
+    """Product integrals of Gaussian kernels, by coordinate: any box, normal densities."""
     if isinstance(measure, Normal):
         return _gaussian_normal(Z, width, measure)
     low, high = measure.bounds
@@ -40,9 +40,10 @@ def _between(u: FloatArray, v: FloatArray) -> FloatArray:
 def matern_products(
     Z: FloatArray, scale: FloatArray, nu: float, measure: Box | Normal
 ) -> FloatArray | None:
-    """Of Matérn kernels of any smoothness nu < inf: all of R^d.
+    """Product integrals of Matérn kernels of any smoothness nu < inf, over R^d.
 
-    In one dimension any interval with nu = 1/2, 3/2 or 5/2, and normal densities with nu = 1/2.
+    In one dimension also over any interval for nu = 1/2, 3/2 or 5/2, and against normal
+    densities for nu = 1/2.
     """
     if isinstance(measure, Box) and measure.whole:
         return _matern_whole(Z, scale, nu)
@@ -164,9 +165,10 @@ def _laplacian_normal(z: FloatArray, scale: float, measure: Normal) -> FloatArra
 def polynomial_products(
     Z: FloatArray, degree: int, gain: float, offset: float, measure: Box | Normal
 ) -> FloatArray | None:
-    """Of (gain <x, z> + offset) ** degree: bounded boxes and normal densities.
+    """Product integrals of (gain <x, z> + offset) ** degree: bounded boxes, normal densities.
 
-    Expanded into monomials of standardized coordinates, whose moments are products.
+    The kernel is expanded into monomials of standardized coordinates, whose moments are
+    products.
     """
     d = Z.shape[1]
     orders = np.arange(2 * degree + 1)

@@ -1,4 +1,4 @@
-"""A kernel of rows that sees the ranks of their values too."""
+"""A kernel of the features and of their ranks."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ def _are_knots(value: Any) -> bool:
 
 
 class WithRanks(OfSeen):
-    r"""A kernel of the columns of X and, beside them, of their ranks.
+    r"""Kernel of the columns of X and of their ranks.
 
     .. math:: k(x, x') = k_0\big((x, F(x)),\, (x', F(x'))\big), \qquad
               F_j(x) = \text{share of rows with a smaller value in column } j
 
-    With a length scale for each column and each rank, the metric in a feature is any mixture of
-    differences and of shares of rows between two values: features with long tails need no
-    transformation. A value that repeats counts half of itself; F has straight lines between 129
-    values at most, and is constant outside; columns of two values have no ranks.
+    Each column and each column of ranks has its own length scale. The metric of a feature is thus
+    a mixture of differences and of shares of rows between two values, and features with long tails
+    need no transformation. Rows that have the value itself count one half. F is piecewise linear
+    with at most 129 knots, and constant outside the knots. Columns with two values have no ranks.
 
     Parameters
     ----------
     kernel : kernel
         The kernel :math:`k_0`.
     columns : array-like of int, optional
-        Columns that have ranks; by default those with more than two values, read off the data.
+        Columns to which ranks are added; by default those with more than two values in the data.
     knots : array-like of shape (n_columns, 2, n_knots), optional
-        Values and their F for each of these, neither of them falling; read off the data by
-        default.
+        Values and F at these values for each of the columns, both non-decreasing. Computed from
+        the data by default.
 
     Raises
     ------
     TypeError, ValueError
-        When resolved, if X has no such columns, or knots are not of this form.
+        On ``resolve``, if X does not have these columns, or if ``knots`` is invalid.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class WithRanks(OfSeen):
         self.knots = knots
 
     def measure(self, X: FloatArray, sample_weight: FloatArray | None) -> None:
-        """Read columns and knots off rows."""
+        """Compute columns and knots from the rows."""
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         X, weight = X[weight > 0.0], weight[weight > 0.0]
         if self.columns is None:
@@ -95,7 +95,7 @@ class WithRanks(OfSeen):
             )
 
     def seen(self, X: FloatArray) -> FloatArray:
-        """Rows with their ranks, (n, d + n_columns)."""
+        """Return the rows followed by their ranks, (n, d + n_columns)."""
         if self.columns is None or self.knots is None:
             raise ValueError(
                 "columns and knots are read off data: fit an estimator, or call "

@@ -1,4 +1,4 @@
-"""From what a user may give as ``kernel`` to a kernel with numbers in it."""
+"""Conversion of the ``kernel`` parameter into a kernel with numerical length scales."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ ALIASES: dict[str, Kernel] = {
 
 
 def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
-    """Turn None, a name, a kernel or a function into a kernel.
+    """Convert None, a name, a kernel or a function to a kernel.
 
     Parameters
     ----------
     kernel : None, str, kernel or callable
-        None is ``Gaussian()``; names are those of ``fenchel.kernels.ALIASES``; kernels of
-        scikit-learn's Gaussian processes are taken as they are; a function of two arrays is
+        None is ``Gaussian()``. Names are the keys of ``fenchel.kernels.ALIASES``. Kernels of
+        scikit-learn's Gaussian processes are used unchanged. A function of two arrays is
         wrapped in :class:`Callable`.
     name : str
-        What to call it in errors.
+        Name of the parameter in error messages.
 
     Returns
     -------
@@ -76,14 +76,15 @@ def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
 
 
 def as_scalar_kernel(kernel: Kernel) -> ScalarKernel:
-    """Return a kernel as one of this library, with what that knows of its integrals and gradients.
+    """Return the equivalent kernel of this library, with its integrals and gradients.
 
     Parameters
     ----------
     kernel : kernel
-        A :class:`ScalarKernel` is returned as it is. Of scikit-learn's kernels, ``RBF`` and
-        ``Matern`` become those of the same values here; all others are wrapped in
-        :class:`Callable`, of which only the values are known, and of sums the gradients.
+        A :class:`ScalarKernel` is returned unchanged. scikit-learn's ``RBF`` and ``Matern``
+        are replaced by the kernels of this library with the same values. All others are
+        wrapped in :class:`Callable`, which provides only the values, and for sums also the
+        gradients.
 
     Returns
     -------
@@ -123,7 +124,7 @@ class _Sum(Callable):
 
 
 def has_measured_scale(kernel: Kernel) -> bool:
-    """Whether a length scale anywhere in the kernel is yet to be read off data.
+    """Whether any length scale of the kernel still has to be computed from data.
 
     Examples
     --------
@@ -137,7 +138,7 @@ def has_measured_scale(kernel: Kernel) -> bool:
 
 
 def parts_of(kernel: Kernel) -> list[Kernel]:
-    """Kernels that a sum, product, power, or kernel of a part of the row is made of.
+    """Return the components of a sum, product or power, or of a kernel of transformed rows.
 
     Examples
     --------
@@ -155,18 +156,19 @@ def resolve(
     sample_weight: FloatArray | None = None,
     random_state: Any = None,
 ) -> Kernel:
-    """Return a copy of the kernel with every length scale measured on the data.
+    """Return a copy of the kernel with all length scales computed from the data.
 
     Parameters
     ----------
     kernel : kernel
         May be a sum, product or power of kernels.
     X : ndarray of shape (n_samples, n_features)
-        Rows to measure on.
+        Rows from which length scales are computed.
     sample_weight : ndarray of shape (n_samples,), optional
-        Their weights.
+        Sample weights.
     random_state : int, RandomState or None
-        Seed of the pairs where there are many rows; None is the fixed seed 0.
+        Seed for the pairs of rows that are drawn if there are many rows; None is the fixed
+        seed 0.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The kernels of distances and of products of vectors."""
+"""Kernels of distances and of inner products of vectors."""
 
 from __future__ import annotations
 
@@ -184,15 +184,16 @@ class Gaussian(_Radial):
     Parameters
     ----------
     length_scale : float, array-like of shape (n_features,), str or DistanceQuantile
-        Width, in the units of the features. ``"learned"`` (default): one for each feature,
-        by estimators that learn, see :class:`fenchel.learning.Learning`; others take
-        ``"scale"``, for each feature its standard deviation times the median distance of
-        standardized rows, sensible whatever the units. ``"shared"``: the same, but what is
-        learned is one factor for all features, as for points of a curve. ``"median"``: the
-        median distance of the rows as they are. :class:`DistanceQuantile` for any other
-        quantile. These are read off the data when an estimator is fitted.
+        Length scale, in the units of the features. ``"learned"`` (default): one for each
+        feature, learned by estimators, see :class:`fenchel.learning.Learning`; where nothing is
+        learned, as ``"scale"``. ``"scale"``: for each feature, its standard deviation times the
+        median distance of standardized rows, for features of any units. ``"shared"``: as
+        ``"learned"``, with one learned factor for all features, for example for points of a
+        curve. ``"median"``: the median distance of the rows, not standardized.
+        :class:`DistanceQuantile`: another quantile. All are computed from the data in ``fit``.
     length_scale_bounds : pair of floats, array-like of shape (n_features, 2), "fixed" or None
-        Bounds within which numbers are learned, as starts; numbers stay as given without.
+        Bounds within which numerical length scales are learned, from the given values. With
+        "fixed" or None (default) they keep the given values.
 
     Examples
     --------
@@ -222,7 +223,7 @@ class Gaussian(_Radial):
         return np.asarray(-0.5 * squared_distances(*self._scaled(X, Z)))
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray:
-        """Integrals of products: over any box and against any normal density."""
+        """Integrals of products over any box and against any normal density."""
         return gaussian_products(Z, self._widths(Z.shape[1]), measure)
 
     def factor(self, columns: Sequence[int]) -> Gaussian:
@@ -293,11 +294,11 @@ class Matern(_Radial):
         return 2.0 * float(self.nu)
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray:
-        """Integrals of products: over any box and against any normal density.
+        """Integrals of products over any box and against any normal density.
 
-        In closed form over R^d, over intervals, and for nu = 1/2 against normal densities on the
-        line; else of a sum of Gaussian kernels, of which :meth:`product_distance` says how near
-        it is.
+        They are in closed form over R^d, over intervals, and for nu = 1/2 against
+        one-dimensional normal densities. Otherwise the kernel is approximated by a sum of
+        Gaussian kernels; :meth:`product_distance` bounds the error.
         """
         scale, nu = self._widths(Z.shape[1]), float(self.nu)
         exact = matern_products(Z, scale, nu, measure)
@@ -313,7 +314,7 @@ class Matern(_Radial):
 
 
 class AnyMatern(Matern):
-    r"""The Matérn kernel of any smoothness ν, as scikit-learn has it.
+    r"""Matérn kernel of any smoothness ν, as in scikit-learn.
 
     .. math:: k = \frac{2^{1 - \nu}}{\Gamma(\nu)} r^\nu K_\nu(r), \qquad
               r = \sqrt{2 \nu}\, \|x - x'\| / \mathrm{length\_scale}
@@ -338,8 +339,8 @@ class Laplacian(Matern):
 
     .. math:: k(x, x') = \exp\left(-\frac{\|x - x'\|_2}{\mathrm{length\_scale}}\right)
 
-    The papers write :math:`\exp(-\rho \|x - x'\|)`: length_scale is 1/ρ. It is the Matérn kernel
-    of smoothness 1/2.
+    The papers write :math:`\exp(-\rho \|x - x'\|)`, where ρ is 1/length_scale. This is the
+    Matérn kernel of smoothness 1/2.
 
     Parameters
     ----------
@@ -388,7 +389,7 @@ class _OfProducts(ScalarKernel):
 
 
 class Linear(_OfProducts):
-    r"""Linear kernel, the inner product: :math:`k(x, x') = \langle x, x' \rangle`.
+    r"""Linear kernel, the inner product :math:`k(x, x') = \langle x, x' \rangle`.
 
     Examples
     --------
@@ -401,7 +402,7 @@ class Linear(_OfProducts):
         pass
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
-        """Integrals of products: over bounded boxes and against normal densities."""
+        """Integrals of products over bounded boxes and against normal densities."""
         return polynomial_products(Z, 1, 1.0, 0.0, measure)
 
     def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:
@@ -421,7 +422,7 @@ class Polynomial(_OfProducts):
     gain : float
         Positive; 1 / n_features / variance is a sensible choice for centred features.
     offset : float
-        At least 0, or the kernel is not positive semi-definite.
+        At least 0; the kernel is not positive semi-definite otherwise.
 
     Examples
     --------
@@ -450,7 +451,7 @@ class Polynomial(_OfProducts):
         return power
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
-        """Integrals of products: over bounded boxes and against normal densities."""
+        """Integrals of products over bounded boxes and against normal densities."""
         self.check_parameters()
         parameters = int(self.degree), float(self.gain), float(self.offset)
         return polynomial_products(Z, *parameters, measure)

@@ -1,4 +1,4 @@
-"""Rows of a sparse array, and what kernels ask of them: products and distances."""
+"""Inner products and distances of the rows of a sparse array."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SUMS = (sk.Sum, sk.Product, sk.ConstantKernel)
 
 
 class SparsePoints:
-    """Rows of a sparse array, in the place of an array of shape (n, d).
+    """Rows of a sparse array, used in place of a dense array of shape (n, d).
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ class SparsePoints:
 
     @property
     def matrix(self) -> Any:
-        """The rows as scipy has them."""
+        """The rows as a scipy sparse array."""
         return sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
 
     @property
     def size(self) -> int:
-        """Number of entries that are stored."""
+        """Number of stored entries."""
         return len(self.data)
 
     def __len__(self) -> int:
@@ -68,24 +68,24 @@ class SparsePoints:
         raise TypeError("X must be a dense array for this kernel, got a sparse one")
 
     def copy(self) -> SparsePoints:
-        """The same rows in memory of their own."""
+        """Return a copy of the rows."""
         return SparsePoints(self.matrix.copy())
 
     def toarray(self) -> FloatArray:
-        """The rows as an array."""
+        """Return the rows as a dense array."""
         return np.asarray(self.matrix.toarray())
 
     def over(self, scale: float | FloatArray) -> SparsePoints:
-        """The rows in units of a length scale, one number or one for each column."""
+        """Return the rows divided by a length scale: a number, or one for each column."""
         factors = np.broadcast_to(1.0 / np.asarray(scale), self.shape[1])
         return SparsePoints(self.matrix @ sparse.diags_array(factors))
 
     def products(self, others: SparsePoints) -> FloatArray:
-        """Inner products with other rows, (n, m)."""
+        """Return the inner products with other rows, (n, m)."""
         return np.asarray((self.matrix @ others.matrix.T).toarray())
 
     def squared_distances(self, others: SparsePoints) -> FloatArray:
-        """Squared distances from other rows, (n, m); of near rows by their differences."""
+        """Return squared distances from other rows, (n, m); for close rows from differences."""
         total = self.squares[:, None] + others.squares
         squares = total - 2.0 * self.products(others)
         first, second = np.nonzero(squares < _CANCELLED * total)
@@ -95,7 +95,7 @@ class SparsePoints:
     def squares_of_pairs(
         self, first: AnyArray, others: SparsePoints, second: AnyArray
     ) -> FloatArray:
-        """Squared distances of these rows from those of ``others``, pair by pair."""
+        """Return the squared distances between these rows and ``others`` for given pairs."""
         mine, theirs, squares = self.matrix, others.matrix, np.empty(len(first))
         for start in range(0, len(first), _PAIRS):
             some = slice(start, start + _PAIRS)
@@ -104,7 +104,7 @@ class SparsePoints:
         return squares
 
     def deviations(self, weight: FloatArray) -> FloatArray:
-        """Weighted standard deviation of each column; 1 for constant ones."""
+        """Return the weighted standard deviation of each column; 1 for constant columns."""
         share, columns = weight / weight.sum(), self.matrix.tocsc()
         mean = columns.T @ share
         places = np.repeat(np.arange(self.shape[1]), np.diff(columns.indptr))
@@ -119,17 +119,17 @@ class SparsePoints:
 
 
 def over(X: Any, scale: float | FloatArray) -> Any:
-    """Rows in units of a length scale."""
+    """Return the rows divided by a length scale."""
     return X.over(scale) if isinstance(X, SparsePoints) else X / scale
 
 
 def products(X: Any, Y: Any) -> FloatArray:
-    """Inner products of rows, arrays or sparse."""
+    """Return the inner products of dense or sparse rows."""
     return X.products(Y) if isinstance(X, SparsePoints) else np.matmul(X, Y.T)
 
 
 def stacked(first: Any, second: Any) -> Any:
-    """The rows of both, arrays or sparse.
+    """Stack dense or sparse rows.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def stacked(first: Any, second: Any) -> Any:
 
 
 def takes_sparse(kernel: Kernel) -> bool:
-    """Whether a kernel is made of products and distances of whole rows, also in sums.
+    """Whether a kernel needs only inner products and distances of rows, and thus takes sparse X.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Combinations of kernel values in tiles that stay in the processor's cache."""
+"""Linear combinations of kernel values, in tiles that fit the processor's cache."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Filler = Callable[[slice, slice, FloatArray], None]
 
 
 def against(kernel: Kernel, Z: FloatArray) -> Callable[[FloatArray], Filler]:
-    """Return what takes rows X, and gives what writes parts of k(X, Z) into arrays.
+    """Return a function of rows X, which returns a function that writes parts of k(X, Z).
 
-    What is done for a row is done once, see ``ScalarKernel.reduced``. Of scikit-learn's kernels,
-    sums and products are put together from their parts.
+    Work that is needed once per row is done once, see ``ScalarKernel.reduced``. scikit-learn's
+    sums and products are evaluated by their components.
     """
     if type(kernel) in (sk.Sum, sk.Product):
         return _joined(kernel, Z)
@@ -60,7 +60,7 @@ def _joined(kernel: Kernel, Z: FloatArray) -> Callable[[FloatArray], Filler]:
 
 
 def for_threads(kernel: Kernel) -> bool:
-    """Whether all of a kernel may be evaluated in several threads: no function of a user.
+    """Whether a kernel may be evaluated in several threads: it contains no user function.
 
     Examples
     --------
@@ -74,12 +74,12 @@ def for_threads(kernel: Kernel) -> bool:
 
 
 class KernelFunctions:
-    r"""The functions k(·, z) of rows that stay: what is done for these is done once.
+    r"""The functions k(·, z) of fixed rows z, which are prepared once.
 
     Parameters
     ----------
     kernel : kernel
-        With numbers in the place of rules.
+        A kernel whose length scales are numbers, not rules.
     Z : ndarray of shape (m, d)
         The rows.
 
@@ -97,12 +97,13 @@ class KernelFunctions:
         self._at = against(kernel, Z)
 
     def combined(self, X: FloatArray, coefficients: FloatArray) -> FloatArray:
-        r"""Values of combinations, (n, p), for X (n, d) and coefficients (m, p).
+        r"""Return linear combinations (n, p) for X (n, d) and coefficients (m, p).
 
         .. math:: h(x_i) = \sum_j k(x_i, z_j)\, a_j
 
-        Without the (n, m) kernel values, in tiles and several threads: the same bit for bit for
-        any number of threads. In the precision of the coefficients, which is that of all rows.
+        The (n, m) array of kernel values is not formed: the computation proceeds in tiles, in
+        several threads. The result does not depend on the number of threads. It has the
+        precision of the coefficients, which must be that of X and Z.
         """
         n, m = len(X), len(self.rows)
         out = np.zeros((n, coefficients.shape[1]), coefficients.dtype)

@@ -1,4 +1,4 @@
-"""Length scales read off the data."""
+"""Data-driven length scales."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ _RANDOM_PAIRS = 100_000
 
 @dataclass(frozen=True)
 class DistanceQuantile:
-    """A length scale: a quantile of the positive distances between pairs of rows.
+    """Length scale: a quantile of the positive distances between pairs of rows.
 
-    A pair counts with the product of its sample weights, and rows at distance zero do not
-    count, so that an integer weight is the same as repeating the row. Of more than 1000
-    rows, 100 000 seeded random pairs are used.
+    The weight of a pair is the product of its sample weights, and pairs at distance zero are
+    ignored. An integer weight is therefore equivalent to repeating the row. With more than
+    1000 rows, 100 000 seeded random pairs are used.
 
     Parameters
     ----------
     q : float
         Level of the quantile, in [0, 1]; 0.7 in Sangnier et al. (2016, 2017).
     standardize : bool
-        If True, distances are taken after dividing each feature by its standard deviation,
-        and the result is one length scale for each feature: deviation times quantile.
+        If True, each feature is divided by its standard deviation before distances are
+        computed. The result is one length scale for each feature: its standard deviation
+        times the quantile.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class DistanceQuantile:
     def measure(
         self, X: Any, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> float | FloatArray:
-        """Return the length scale of these rows: a number, or (n_features,) if standardized."""
+        """Return the length scale for these rows: a number, or (n_features,) if standardized."""
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         deviation = _deviations(X, weight) if self.standardize else None
         if isinstance(X, SparsePoints):
@@ -151,7 +152,7 @@ NAMED_WIDTHS = {
 
 
 def is_data_driven(value: Any) -> bool:
-    """Whether a length scale is yet to be read off data."""
+    """Whether a length scale still has to be computed from data."""
     return isinstance(value, DistanceQuantile) or (
         isinstance(value, str) and value in NAMED_WIDTHS
     )
@@ -163,7 +164,7 @@ def is_learned(value: Any) -> bool:
 
 
 def check_measured(value: Any) -> None:
-    """Raise a sentence if a length scale is yet to be read off data."""
+    """Raise ValueError if a length scale still has to be computed from data."""
     if is_data_driven(value):
         raise ValueError(
             f"length_scale={value!r} is read off data: fit an estimator, or call "
@@ -172,13 +173,13 @@ def check_measured(value: Any) -> None:
 
 
 def check_scale_or_rule(value: Any, name: str = "length_scale") -> None:
-    """Raise a sentence if a length scale is neither numbers nor read off data."""
+    """Raise an error if a length scale is neither numerical nor a valid rule."""
     if not is_data_driven(value):
         check_length_scale(value)
 
 
 def check_bounds(value: Any, name: str = "length_scale_bounds") -> None:
-    """Raise a sentence if bounds are not None, "fixed" or positive pairs in order."""
+    """Raise ValueError if bounds are not None, "fixed" or ordered positive pairs."""
     if value is None or (isinstance(value, str) and value == "fixed"):
         return
     try:
@@ -194,7 +195,7 @@ def check_bounds(value: Any, name: str = "length_scale_bounds") -> None:
 
 
 def check_length_scale(value: Any, n_features: int | None = None) -> float | FloatArray:
-    """Return a length scale as number or array, or say what is allowed."""
+    """Return a length scale as a number or array, or raise an error that says what is allowed."""
     try:
         given = np.asarray(value)
         array = given.astype(np.float64) if given.dtype.kind in "iuf" else np.array(np.nan)
