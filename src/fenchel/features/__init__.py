@@ -1,4 +1,4 @@
-"""Finite-rank feature maps: exact and approximate kernels are one thing."""
+"""Finite-rank feature maps, for exact and approximate kernels alike."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SMOOTH = 1e-8
 
 
 class KernelRowLimits(NamedTuple):
-    """Up to how many rows a rough kernel is known by its values, and not factored.
+    """Maximum numbers of rows for which a rough kernel is not factored.
 
     Examples
     --------
@@ -57,13 +57,13 @@ class KernelRowLimits(NamedTuple):
     """
 
     stored: int
-    """In memory, as a matrix."""
+    """Most rows for which the kernel matrix is stored in memory."""
     computed: int
-    """Computed again whenever they are needed; 0 for never."""
+    """Most rows for which kernel values are recomputed whenever needed; 0 for never."""
 
     @property
     def rows(self) -> int:
-        """The larger of the two."""
+        """The larger of the two numbers."""
         return max(self)
 
 
@@ -71,7 +71,7 @@ NO_KERNEL_ROWS = KernelRowLimits(0, 0)
 
 
 def check_one_kernel(features: str | FeatureMap, kernel: Any, rank: int | None) -> None:
-    """Raise a sentence where a map has a kernel or rank of its own and others are given beside it.
+    """Raise ValueError if a feature map with its own kernel or rank is given another one.
 
     Examples
     --------
@@ -100,9 +100,9 @@ def as_feature_map(
 ) -> FeatureMap:
     """Return the unfitted feature map for a kernel.
 
-    ``"auto"`` is the features themselves where the kernel is linear or polynomial and there are
-    no more of them than rows, and pivoted Cholesky elsewhere. Its features are arrays, whatever
-    scikit-learn's ``set_config(transform_output=)`` says.
+    ``"auto"`` chooses explicit features if the kernel is linear or polynomial and has at most as
+    many features as there are rows. Otherwise it chooses pivoted Cholesky. The map returns arrays,
+    whatever ``set_config(transform_output=)`` of scikit-learn is.
     """
     FEATURES_CHOICE(features, "features")
     if not isinstance(features, str):
@@ -119,9 +119,10 @@ def as_feature_map(
 
 
 def default_kernel(features: str | FeatureMap, kernel: str | Kernel = "matern32") -> Kernel:
-    """Return the kernel that is learned where none is given: one of a name, or as it is.
+    """Return the kernel to learn if the user gives none.
 
-    A named one is on ranks too, unless the features need frequencies.
+    A kernel that is not a name is returned unchanged. A named kernel is also applied to the ranks,
+    see :class:`fenchel.kernels.WithRanks`, unless the features need frequencies.
 
     Examples
     --------
@@ -149,13 +150,13 @@ def fit_feature_map(
 ) -> tuple[FeatureMap, FloatArray]:
     """Return the fitted feature map for a kernel and the features of the rows.
 
-    Up to as many rows as ``kernel_rows`` says, ``"auto"`` may also choose the rows themselves:
-    where 64 columns of a pivoted Cholesky factorization leave more than 0.1 % of the trace of
-    the kernel; and of 2500 rows or more whose kernel values are not stored, where 512 columns
-    leave more than 1e-8 of it. Functions and given Gram matrices are always factored, which
-    proves them positive semi-definite, and so are operator-valued kernels.
+    For at most ``kernel_rows`` rows, ``"auto"`` may also choose :class:`KernelRows`: if 64 columns
+    of a pivoted Cholesky factorization leave more than 0.1 % of the trace of the kernel; and, for
+    2500 or more rows whose kernel values are not stored, if 512 columns leave more than 1e-8.
+    User functions and precomputed Gram matrices are always factored, which proves that they are
+    positive semi-definite. So are operator-valued kernels.
 
-    Where a fit has ``seconds``, there are no more columns than take a part of these.
+    With ``seconds``, the number of columns is limited so that they take a part of this time.
 
     Examples
     --------
@@ -204,7 +205,7 @@ def fit_feature_map(
 
 
 def warn_of_truncation(feature_map: FeatureMap, stacklevel: int) -> None:
-    """Warn if a fitted feature map leaves out more of the kernel than is negligible.
+    """Warn if the error of a fitted feature map is not negligible.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The protocol of a feature map."""
+"""The base class of feature maps."""
 
 from __future__ import annotations
 
@@ -41,19 +41,20 @@ _prepared: WeakKeyDictionary[FeatureMap, KernelFunctions] = WeakKeyDictionary()
 
 
 class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
-    r"""A finite-rank map φ with :math:`k(x, x') \approx \varphi(x)^\top \varphi(x')`.
+    r"""Finite-rank feature map φ with :math:`k(x, x') \approx \varphi(x)^\top \varphi(x')`.
 
-    A scikit-learn transformer. Subclasses define ``_fit(X)``, which returns the features of
-    the training rows and sets what ``_map(X)`` needs, and ``_map`` itself.
+    This is a scikit-learn transformer. Subclasses define ``_fit(X)``, which returns the features
+    of the training rows and sets the attributes that ``_map(X)`` reads, and ``_map`` itself.
 
     Attributes
     ----------
     rank_ : int
         Number of features r.
     kernel_ : kernel
-        The kernel with its length scales resolved.
+        The kernel with numerical length scales.
     kernel_error_ : float
-        trace(K - ΦΦᵀ) / trace(K) on the training rows, unless the map says otherwise.
+        trace(K - ΦΦᵀ) / trace(K) on the training rows, unless the subclass documents another
+        error.
     n_features_in_ : int
         Number of columns of X.
 
@@ -96,12 +97,12 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def fit(self, X: AnyArray, y: Any = None) -> Self:
-        """Choose the map for the kernel on these rows.
+        """Fit the feature map to the rows of X.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows; the Gram matrix if ``kernel="precomputed"``.
+            Training rows, or the Gram matrix if ``kernel="precomputed"``.
         y : None
             Ignored.
 
@@ -112,17 +113,17 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            For parameters or data that are not allowed; the message names which.
+            If a parameter or the data are invalid; the message names it.
         """
         self.fit_transform(X)
         return self
 
     def to_arrays(self) -> Self:
-        """Give arrays, whatever scikit-learn's ``set_config(transform_output=)`` says."""
+        """Return arrays, whatever ``set_config(transform_output=)`` of scikit-learn is."""
         return self.set_output(transform="default")
 
     def fit_transform(self, X: AnyArray, y: Any = None) -> FloatArray:
-        """Fit, and return the features of the training rows, (n_samples, rank_)."""
+        """Fit the map and return the features of the training rows, (n_samples, rank_)."""
         self.check_parameters()
         X = self._rows(X, reset=True)
         self.kernel_ = self._resolved_kernel(X)
@@ -144,16 +145,16 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         return resolve(as_kernel(self.kernel), X, random_state=self.random_state)
 
     def transform(self, X: AnyArray) -> FloatArray:
-        """Features of new rows, (n_samples, rank_), in chunks of bounded memory."""
+        """Return the features of new rows, (n_samples, rank_), computed in chunks."""
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
         with threads_that_pay(0):
             return in_chunks(self._map, rows, self._values_per_row(), for_threads(self.kernel_))
 
     def combination(self, X: FloatArray, weights: FloatArray) -> FloatArray:
-        """Values φ(X) @ weights of functions, (n, p), for rows (n, d) that are validated.
+        """Return the function values φ(X) @ weights, (n, p), for validated rows (n, d).
 
-        In several threads, and the same bit for bit for any number of them.
+        Computed in several threads. The result does not depend on their number.
         """
         coefficients = self.sound_coefficients(weights)
         if coefficients is not None:
@@ -170,9 +171,9 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def sound_coefficients(self, weights: FloatArray) -> FloatArray | None:
-        """Return :meth:`coefficients` if they are as exact as features and save time, else None.
+        """Return :meth:`coefficients` if they are as accurate as features and faster, else None.
 
-        Rounding of their sums is at most 1e-10 of the values at the landmarks.
+        Their rounding errors are at most 1e-10 times the values at the landmarks.
         """
         given = isinstance(self.kernel_, Precomputed)
         values = None if given or self.rank_ < _MANY else self._at_landmarks(weights)
@@ -204,54 +205,54 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         self.kernel_error_ = float(np.maximum(left, 0.0).sum()) / trace if trace > 0.0 else 0.0
 
     def residual(self, X: FloatArray, features: FloatArray) -> FloatArray:
-        r"""Diagonal of :math:`E = K - \Phi\Phi^\top` on these rows, zero where it is rounding.
+        r"""Return the diagonal of :math:`E = K - \Phi\Phi^\top`; rounding errors are set to zero.
 
-        Asked for where the map is ``in_space``; this default is that nothing is left out.
+        It is needed only if the map is ``in_space``. This default returns zeros.
         """
         return np.zeros(features.shape[:-1])
 
     def wider(
         self, X: FloatArray, features: FloatArray, share: float
     ) -> tuple[Self, FloatArray] | None:
-        """Return a map with more features and these of the rows, which begin with ``features``.
+        """Return a map with more features, and the features of the rows by this map.
 
-        The residual is to fall to ``share`` of its largest entry. None where there are no more
-        features to be had.
+        The new features begin with ``features``. They are added until the residual has fallen to
+        ``share`` times its largest entry. Returns None if no features can be added.
         """
         return None
 
     def forms(self, X: FloatArray, push: FloatArray) -> FloatArray:
-        """Quadratic forms pushᵀ K push of the kernel itself, (q, q), for push (n, q)."""
+        """Return the quadratic forms pushᵀ K push of the exact kernel, (q, q), for push (n, q)."""
         return forms_of(self._gram(X), push)
 
     def _gram(self, X: FloatArray) -> Gram:
         return Gram(self.kernel_, X, isinstance(self.kernel_, Precomputed))
 
     def design(self, features: FloatArray, coupling: FloatArray) -> Design:
-        """Return the rows with these features as solvers see them, for outputs coupled by S."""
+        """Return the design for these features, for outputs coupled by S."""
         return Plain(features, coupling)
 
     def centre(self, features: FloatArray, weight: FloatArray) -> FloatArray | None:
-        """What is taken off all features where a constant is free, None for nothing.
+        """Return the centre to subtract from the features in fits with an intercept, or None.
 
-        Their mean, if it is large beside their deviations from it: no function of the free
-        constant and the features is lost, and digits are won.
+        The centre is the mean, for features whose mean is large relative to their deviations.
+        With an intercept, centring does not change the set of functions. It improves precision.
         """
         return far_mean(*moments(features, weight / weight.sum()))
 
     def limited(self, seconds: float, n_rows: int) -> Self:
-        """Return what takes about a part of so many seconds to fit, if it can tell: itself."""
+        """Return a map that fits within a part of ``seconds``; this default returns the map."""
         return self
 
     def restricted(self, features: FloatArray, rows: IntArray) -> tuple[Self, FloatArray]:
-        """Return a map and features for some of the training rows only."""
+        """Return the map and the features restricted to some of the training rows."""
         return copy.copy(self), features[rows]
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
-        r"""Coefficients A with :math:`\varphi(x)^\top V = k(x, Z) A` on the landmarks Z.
+        r"""Return coefficients A on the landmarks Z with :math:`\varphi(x)^\top V = k(x, Z) A`.
 
-        For weights V (rank_, n_outputs) of the features. Raises NotImplementedError if these are
-        no combinations of kernel values at landmarks.
+        V (rank_, n_outputs) are weights of the features. Raises NotImplementedError if the
+        features are not linear combinations of kernel values at landmarks.
         """
         raise NotImplementedError(
             f"the features of {type(self).__name__} are not combinations of kernel values at "
@@ -259,17 +260,17 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         )
 
     def from_kernel_values(self, values: FloatArray) -> FloatArray:
-        """Features (n, rank_) of rows whose kernel values at the landmarks are known, (n, m).
+        """Return features (n, rank_) from kernel values (n, m) at the landmarks.
 
-        The transpose of :meth:`coefficients`, with the same error.
+        This is the transpose of :meth:`coefficients` and raises the same error.
         """
         return values @ self.coefficients(np.eye(self.rank_))
 
     def product_integrals(self, measure: Box | Normal) -> FloatArray | None:
-        r"""Integrals :math:`\int \varphi \varphi^\top d\mu` in closed form, None if there is none.
+        r"""Integrals :math:`\int \varphi \varphi^\top d\mu`, or None if no closed form is known.
 
-        A (rank_, rank_) array. This default asks the kernel for those of its values at the
-        landmarks ``landmarks_``.
+        Returns a (rank_, rank_) array. This default computes it from ``product_integrals`` of the
+        kernel at the landmarks ``landmarks_``.
         """
         landmarks = getattr(self, "landmarks_", None)
         if landmarks is None:
@@ -281,12 +282,12 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         return np.asarray(0.5 * (whole + whole.T))
 
     def gradient(self, X: FloatArray, weights: FloatArray) -> FloatArray | None:
-        r"""Gradients of combinations of features, None if they are not known.
+        r"""Gradients of linear combinations of features, or None if not available.
 
         .. math:: G_i = \sum_j w_{ij} \nabla \varphi_j(x_i)
 
-        An (n, n_features) array for X (n, n_features) and weights (n, rank_). This default asks
-        the kernel for those of its values at the landmarks ``landmarks_``.
+        Returns an (n, n_features) array for X (n, n_features) and weights (n, rank_). This
+        default uses ``gradient`` of the kernel at the landmarks ``landmarks_``.
         """
         landmarks = getattr(self, "landmarks_", None)
         if landmarks is None:
@@ -306,14 +307,14 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         return tags
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
-        """Names of the features, for ``set_output``."""
+        """Return the names of the features, for ``set_output``."""
         check_is_fitted(self)
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{i}" for i in range(self.rank_)], dtype=object)
 
 
 def moments(features: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sums of features and of their squares, by shares (n,) of the rows."""
+    """Return weighted sums of the features and of their squares, for row weights (n,)."""
 
     def task(rows: slice) -> tuple[FloatArray, FloatArray]:
         mine, part = features[rows], share[rows]
@@ -325,7 +326,7 @@ def moments(features: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def far_mean(mean: FloatArray, square: FloatArray) -> FloatArray | None:
-    """Means of the features that are far from zero, and zero for others; None if there are none.
+    """Means of features whose mean is large, zero for the others; None if no mean is large.
 
     See :meth:`FeatureMap.centre`.
     """
@@ -336,7 +337,7 @@ def far_mean(mean: FloatArray, square: FloatArray) -> FloatArray | None:
 def in_chunks(
     function: Callable[[FloatArray], FloatArray], X: FloatArray, width: int, threads: bool = False
 ) -> FloatArray:
-    """Apply a row-wise function to chunks of rows, ``width`` values a row, maybe in threads."""
+    """Apply a row-wise function, of ``width`` values a row, to chunks of rows."""
     size = max(1, _CHUNK_VALUES // max(1, width))
     if len(X) <= size:
         return function(X)
@@ -357,7 +358,7 @@ def in_chunks(
 
 
 def check_square(K: FloatArray) -> None:
-    """Refuse what cannot be a Gram matrix."""
+    """Raise ValueError unless the matrix is square."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"with kernel='precomputed', X must be a square Gram matrix, got shape {K.shape}"
@@ -365,7 +366,7 @@ def check_square(K: FloatArray) -> None:
 
 
 def check_gram(K: FloatArray) -> None:
-    """Say what is wrong with a matrix that should be a Gram matrix."""
+    """Raise ValueError if a matrix is not a valid Gram matrix."""
     check_square(K)
     largest = max(float(K.max()), -float(K.min()))
     size = max(1, _CHUNK_VALUES // len(K))

@@ -1,4 +1,4 @@
-"""Kernels by what they are made of: polynomials as monomials, sums as summands."""
+"""Exact features of polynomial kernels, and separate features for the summands of a kernel."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _APART = 1e4  # rounding errors of one summand, 1e-14 of it, are then 1e-10 of t
 
 @parameters
 class Monomials(FeatureMap):
-    r"""The features of a polynomial kernel.
+    r"""Monomial features of a polynomial kernel.
 
     .. math:: \varphi_a(x) = \sqrt{\binom{p}{a} \mathrm{gain}^{|a|}\,
               \mathrm{offset}^{p - |a|}}\; x^a, \qquad |a| \le p
 
-    Each is as exact as a product of numbers, where the values of the kernel have lost the
-    digits of all that is small beside its largest part.
+    Each feature is accurate to rounding. Kernel values are less accurate: their small terms lose
+    digits in the sum with the largest term.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Monomials(FeatureMap):
     Attributes
     ----------
     sizes_ : ndarray of shape (rank_,)
-        What the monomials are multiplied with.
+        Factors by which the monomials are multiplied.
     rank_, kernel_, kernel_error_, n_features_in_
         See :class:`FeatureMap`.
 
@@ -79,24 +79,24 @@ class Monomials(FeatureMap):
 
 @parameters
 class Summands(FeatureMap):
-    r"""The features of each summand of a kernel, side by side.
+    r"""Features of the summands of a kernel, side by side.
 
     .. math:: k = \sum_j k_j, \qquad \varphi = (\varphi_1, \varphi_2, \dots)
 
-    The sum of two numbers has lost the digits of the smaller one: where the summands are of
-    different size, each is factored by itself.
+    If summands have very different magnitudes, the digits of the smaller one are lost in their
+    sum. Each summand is therefore factored separately.
 
     Parameters
     ----------
     kernel : kernel
         A sum.
     random_state : int, RandomState or None
-        That of the maps of the summands.
+        Seed of the feature maps of the summands.
 
     Attributes
     ----------
     maps_ : list of FeatureMap
-        Those of the summands.
+        Feature maps of the summands.
     rank_, kernel_, kernel_error_, n_features_in_
         See :class:`FeatureMap`.
 
@@ -133,14 +133,14 @@ class Summands(FeatureMap):
         return np.split(features, np.cumsum([each.rank_ for each in self.maps_])[:-1], axis=1)
 
     def residual(self, X: FloatArray, features: FloatArray) -> FloatArray:
-        """Sum of those of the summands."""
+        """Sum over the feature maps of the summands."""
         parts = zip(self.maps_, self._columns(features), strict=True)
         return np.sum([each.residual(X, own) for each, own in parts], axis=0)
 
     def wider(
         self, X: FloatArray, features: FloatArray, share: float
     ) -> tuple[Self, FloatArray] | None:
-        """Go on with each summand."""
+        """Extend the feature map of each summand."""
         parts = list(zip(self.maps_, self._columns(features), strict=True))
         found = [each.wider(X, own, share) for each, own in parts]
         if all(each is None for each in found):
@@ -152,19 +152,19 @@ class Summands(FeatureMap):
         return wide, np.hstack([own for _, own in both])
 
     def forms(self, X: FloatArray, push: FloatArray) -> FloatArray:
-        """Sum of those of the summands."""
+        """Sum over the feature maps of the summands."""
         return np.sum([each.forms(X, push) for each in self.maps_], axis=0)
 
 
 def summands(kernel: Kernel) -> list[Kernel]:
-    """Kernels that a kernel is the sum of: itself, if it is none."""
+    """Return the summands of a kernel; a kernel that is not a sum is its only summand."""
     if isinstance(kernel, Sum):
         return summands(kernel.k1) + summands(kernel.k2)
     return [kernel]
 
 
 def map_of(kernel: Kernel, random_state: Any, n_samples: int, n_features: int) -> FeatureMap:
-    """Return the unfitted map of a kernel: its own features, where there are few of them."""
+    """Return the unfitted map of a kernel: explicit features, if the kernel has few of them."""
     if isinstance(kernel, Linear) and n_features <= n_samples:
         return Explicit()
     if isinstance(kernel, Polynomial):
@@ -176,7 +176,7 @@ def map_of(kernel: Kernel, random_state: Any, n_samples: int, n_features: int) -
 
 
 def of_different_size(kernel: Kernel, X: FloatArray) -> bool:
-    """Whether a kernel is a sum, one part of which is lost in rounding errors of another."""
+    """Whether a summand of a kernel is lost in the rounding errors of another one."""
     parts = summands(kernel)
     sizes = np.array([float(np.mean(each.diag(X))) for each in parts])
     return bool(sizes.max() > _APART * sizes[sizes > 0.0].min(initial=np.inf))

@@ -1,4 +1,4 @@
-"""Feature maps that are known in closed form."""
+"""Explicit features: the columns of X, or the output of a transformer."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from fenchel.kernels import Box, Linear, Normal, Precomputed, SparsePoints, as_k
 
 @parameters
 class Explicit(FeatureMap):
-    r"""The features themselves: :math:`\varphi(x) = x`, or what a transformer makes of x.
+    r"""Explicit features :math:`\varphi(x) = x`, or the output of a transformer.
 
-    Its kernel is the linear kernel of those features, so nothing is left out.
+    The kernel is the linear kernel of these features, so there is no approximation error.
 
     Parameters
     ----------
     transformer : scikit-learn transformer, optional
-        For instance ``PolynomialFeatures`` or ``SplineTransformer``.
+        For example ``PolynomialFeatures`` or ``SplineTransformer``.
     kernel : None
-        There for the protocol of feature maps: any kernel but a precomputed one is ignored, as
-        the kernel of these features is linear.
+        Part of the interface of feature maps. The kernel of these features is linear, so any
+        kernel is ignored, except a precomputed one.
     random_state : None
         Unused.
 
@@ -69,13 +69,13 @@ class Explicit(FeatureMap):
         return self._map(X)
 
     def product_integrals(self, measure: Box | Normal) -> FloatArray | None:
-        """Integrals of products of two features, those of the rows themselves in closed form."""
+        """Integrals of products of two features, in closed form without a transformer."""
         if self.transformer_ is not None:
             return None
         return Linear().product_integrals(np.eye(self.n_features_in_), measure)
 
     def gradient(self, X: FloatArray, weights: FloatArray) -> FloatArray | None:
-        """Gradients of combinations of features, known for the rows themselves."""
+        """Gradients of linear combinations of features, available without a transformer."""
         return weights if self.transformer_ is None else None
 
     def _map(self, X: FloatArray) -> FloatArray:

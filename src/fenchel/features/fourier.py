@@ -21,14 +21,14 @@ class RandomFourier(FeatureMap):
 
     .. math:: \varphi(x) = \sqrt{2/r}\, (\cos \omega_m^\top x, \sin \omega_m^\top x)_{m \le r/2}
 
-    with ω drawn from the spectral density of the kernel: normal for the Gaussian, Cauchy for
-    the Laplacian, Student's t with 2ν degrees of freedom for the Matérn kernel.
+    with ω drawn from the spectral density of the kernel: a normal density for the Gaussian kernel,
+    Cauchy for the Laplacian, Student's t with 2ν degrees of freedom for the Matérn kernel.
 
     Parameters
     ----------
     kernel : None, str or kernel
-        Gaussian, Laplacian or Matérn, ours or scikit-learn's RBF and Matern, or another with
-        ``frequencies`` of its own.
+        Gaussian, Laplacian or Matérn kernel, scikit-learn's RBF or Matern, or another kernel
+        that defines ``frequencies``.
     rank : int
         Number of features; rounded up to an even number.
     random_state : int, RandomState or None
@@ -39,8 +39,9 @@ class RandomFourier(FeatureMap):
     frequencies_ : ndarray of shape (n_features, rank_ / 2)
         The frequencies ω.
     kernel_error_ : float
-        The map is not a lower bound of the kernel, so that a trace says nothing: relative
-        Frobenius error of the Gram matrix of (at most 500, seeded) training rows.
+        Relative Frobenius error of the Gram matrix, on at most 500 training rows, drawn with a
+        seed. The trace is no error measure here, because the map is not a lower bound of the
+        kernel.
     rank_, kernel_, n_features_in_
         See :class:`FeatureMap`.
 

@@ -1,4 +1,4 @@
-"""A Gram matrix by its entries, evaluated when they are asked for, or given."""
+"""Entries of a Gram matrix, computed when needed or precomputed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROBES = 500
 
 
 class Gram:
-    """Columns and diagonal of the Gram matrix, evaluated or given."""
+    """Columns and diagonal of the Gram matrix, computed when needed or precomputed."""
 
     def __init__(self, kernel: Any, X: FloatArray, given: bool) -> None:
         self.kernel, self.X, self.given = kernel, X, given
@@ -43,16 +43,16 @@ class Gram:
 
     @cached_property
     def middle(self) -> Middle:
-        """What tells entries of the diagonal apart that are equal."""
+        """Rule that chooses among rows with equal diagonal entries."""
         return middle_of(self.X, self.given)
 
     @property
     def in_pieces(self) -> bool:
-        """Whether values may be evaluated in any pieces, and in several threads."""
+        """Whether kernel values may be computed in pieces and in several threads."""
         return not self.given and for_threads(self.kernel)
 
     def block(self, rows: Any, pivots: Any) -> FloatArray:
-        """k(X[rows], X[pivots]), writeable."""
+        """Return k(X[rows], X[pivots]), writeable."""
         if self.given:
             return self.X[rows][:, pivots]
         own, kernel = self._reduced
@@ -60,7 +60,7 @@ class Gram:
         return np.require(values, dtype=np.float64, requirements="W")
 
     def write_column(self, rows: slice, pivot: int, out: FloatArray) -> None:
-        """Write k(X[rows], X[pivot]) into an array (m,), where values may be made in pieces."""
+        """Write k(X[rows], X[pivot]) into an array (m,), for kernels computed in pieces."""
         own, kernel = self._reduced
         if isinstance(kernel, ScalarKernel):
             kernel.fill(own[pivot : pivot + 1], own[rows], out[None, :])
@@ -70,13 +70,13 @@ class Gram:
             self.check_own(out[pivot - rows.start, None], np.array([pivot]))
 
     def columns(self, pivots: IntArray) -> FloatArray:
-        """k(X, X[pivots]), writeable, with the diagonal entries where they belong."""
+        """Return k(X, X[pivots]), writeable, after a check of its diagonal entries."""
         values = self.block(slice(None), pivots)
         self.check_own(values[pivots, np.arange(len(pivots))], pivots)
         return values
 
     def check_own(self, own: FloatArray, rows: IntArray) -> None:
-        """Refuse kernel values of rows with themselves that are not their diagonal entries."""
+        """Raise ValueError if kernel values k(x, x) differ from ``kernel.diag``."""
         difference = float(np.abs(own - self.diagonal[rows]).max(initial=0.0))
         if not difference <= _NEGATIVE * self.largest:
             raise ValueError(
@@ -86,15 +86,16 @@ class Gram:
             )
 
     def check(self, left: FloatArray) -> None:
-        """Refuse a residual diagonal that rounding cannot explain."""
+        """Raise ValueError if the residual diagonal is negative beyond rounding errors."""
         lowest = float(left.min())
         if not (np.isfinite(lowest) and lowest >= -_NEGATIVE * max(self.largest, 0.0)):
             raise self.refusal(lowest)
 
     def check_rest(self, features: FloatArray) -> None:
-        """Refuse what a zero residual diagonal must not leave beside the diagonal.
+        """Raise ValueError if off-diagonal residuals remain although the diagonal is zero.
 
-        All of a given matrix is looked at, and 500 rows where the kernel is not one of ours.
+        A precomputed matrix is checked completely. For a kernel that is not of this library, 500
+        rows are checked.
         """
         n = len(features)
         foreign = (Callable, BetweenCurves, OnColumns)  # or with a part that may be
@@ -109,16 +110,16 @@ class Gram:
                 raise self.refusal(-float(rest))
 
     def probes(self, n: int) -> IntArray:
-        """At most 500 rows to look at."""
+        """Return the indices of at most 500 rows to check."""
         return np.arange(0, n, -(-n // PROBES))
 
     def refusal(self, lowest: float) -> ValueError:
-        """Return the error for what is not positive semi-definite."""
+        """Return the error for a matrix that is not positive semi-definite."""
         return not_positive(lowest)
 
 
 def not_positive(lowest: float) -> ValueError:
-    """The error for a kernel that is not positive semi-definite."""
+    """Return the error for a kernel that is not positive semi-definite."""
     return ValueError(
         "the kernel must be positive semi-definite on the rows of X, and is not (with "
         f"kernel='precomputed', X is that Gram matrix): a residual of {lowest:.3g} was found"
@@ -126,7 +127,7 @@ def not_positive(lowest: float) -> ValueError:
 
 
 def residual_diagonal(diagonal: FloatArray, features: FloatArray) -> FloatArray:
-    """What features leave of the diagonal entries, zero where that may be rounding."""
+    """Return the diagonal entries minus those of the features; rounding errors become zero."""
 
     def task(rows: slice) -> FloatArray:
         mine, whole = features[rows], diagonal[rows]
@@ -138,7 +139,7 @@ def residual_diagonal(diagonal: FloatArray, features: FloatArray) -> FloatArray:
 
 
 def forms_of(gram: Gram, push: FloatArray) -> FloatArray:
-    """Quadratic forms pushᵀ K push, (q, q), in tiles of kernel values above the diagonal."""
+    """Return quadratic forms pushᵀ K push, (q, q), from tiles of the upper triangle of K."""
     total = np.zeros((push.shape[1], push.shape[1]))
     carrying = np.flatnonzero(push.any(axis=1))
     tiles = [carrying[i : i + _TILE] for i in range(0, len(carrying), _TILE)]

@@ -1,4 +1,4 @@
-"""The rows themselves as features: kernel values, for kernels whose rank is that of the data."""
+"""Kernel values at all training rows as features, for kernels of full rank."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ _LOW_RANK = 64  # of the features that solvers start from
 
 @parameters
 class KernelRows(FeatureMap):
-    r"""Kernel values against the training rows.
+    r"""Kernel values at the training rows, as features.
 
     .. math:: \varphi(x) = (k(x, x_1), \dots, k(x, x_n))
 
-    Not orthonormal features as those of the other maps: a function with coefficients u has
-    the norm :math:`u^\top K u`, see :class:`fenchel.design.Gram`.
-    Nothing is left out and nothing is factored: the choice where the rank is close to n.
+    The features are not orthonormal as those of the other maps are: a function with coefficients
+    u has the squared norm :math:`u^\top K u`, see :class:`fenchel.design.Gram`. There is no
+    approximation and no factorization. Use this map if the rank is close to n.
 
     Parameters
     ----------
     kernel : None, str, kernel or callable
         See :func:`fenchel.kernels.as_kernel`; not precomputed.
     stored : bool
-        Whether kernel values among the training rows are kept in memory, (n, n) numbers. Else
-        they are computed again whenever they are needed, and ``fit_transform`` returns X.
+        Whether the (n, n) kernel values of the training rows are stored in memory. If False,
+        they are recomputed whenever needed, and ``fit_transform`` returns X.
     random_state : int, RandomState or None
-        Seed for length scales that are read off random pairs.
+        Seed for length scales that are computed from random pairs of rows.
 
     Attributes
     ----------
     landmarks_ : ndarray of shape (rank_, n_features)
-        The training rows; in fitted models, those that predictions need.
+        The training rows; in fitted models, only those that predictions need.
     rank_, kernel_, kernel_error_, n_features_in_
         See :class:`FeatureMap`.
 
@@ -69,7 +69,7 @@ class KernelRows(FeatureMap):
         return np.asarray(self.kernel_(X), dtype=np.float64) if self.stored else X
 
     def fit_transform(self, X: AnyArray, y: Any = None) -> FloatArray:
-        """Fit, and return the kernel values among the rows, (n, n), or the rows."""
+        """Fit, and return the kernel values of the rows, (n, n), or X if not ``stored``."""
         features = super().fit_transform(X, y)
         self.rank_ = len(features)
         return features
@@ -78,7 +78,7 @@ class KernelRows(FeatureMap):
         return np.asarray(self.kernel_(X, self.landmarks_), dtype=np.float64)
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
-        """Return the weights: the features are the kernel values."""
+        """Return the weights, as the features are the kernel values."""
         return weights
 
     def sound_coefficients(self, weights: FloatArray) -> FloatArray:
@@ -86,11 +86,11 @@ class KernelRows(FeatureMap):
         return weights
 
     def from_kernel_values(self, values: FloatArray) -> FloatArray:
-        """Return the values."""
+        """Return the kernel values, which are the features."""
         return values
 
     def design(self, features: FloatArray, coupling: FloatArray) -> Design:
-        """Return the rows by their Gram matrix, stored or not."""
+        """Return the design of the Gram matrix, stored or recomputed."""
         if self.stored:
             return Gram(features, coupling)
         low_rank = PivotedCholesky(self.kernel_, rank=_LOW_RANK, random_state=self.random_state)
@@ -98,10 +98,10 @@ class KernelRows(FeatureMap):
         return Gram(values, coupling)
 
     def centre(self, features: FloatArray, weight: FloatArray) -> None:
-        """Nothing: norms are those of all values."""
+        """Return None: these features are not centred."""
 
     def restricted(self, features: FloatArray, rows: IntArray) -> tuple[Self, FloatArray]:
-        """Return a map and features for some of the training rows only."""
+        """Return the map and the features restricted to some of the training rows."""
         part = copy.copy(self)
         part.landmarks_, part.rank_ = self.landmarks_[rows], len(rows)
         some = np.ix_(rows, rows) if self.stored else rows
@@ -109,25 +109,25 @@ class KernelRows(FeatureMap):
 
 
 def compacted(feature_map: FeatureMap, weights: FloatArray) -> tuple[FeatureMap, FloatArray]:
-    r"""What predictions of functions need of a map: kernel values at landmarks, if these do.
+    r"""Return a smaller map for predictions: kernel values at landmarks, if accurate enough.
 
-    :math:`\varphi(x)^\top V = k(x, Z) A` for the landmarks Z whose coefficients A are not zero. So
-    a factor of their kernel values, (rank_, rank_), is neither kept nor solved with again.
+    :math:`\varphi(x)^\top V = k(x, Z) A` for the landmarks Z whose coefficients A are not zero.
+    Predictions then need no (rank_, rank_) factor of their kernel values, and no solves with it.
 
     Parameters
     ----------
     feature_map : FeatureMap
-        A fitted one.
+        A fitted map.
     weights : ndarray of shape (rank_, n_outputs)
         V.
 
     Returns
     -------
     feature_map : FeatureMap
-        :class:`KernelRows` of the landmarks, or the map as it is where coefficients would lose
-        digits or there are few features.
+        :class:`KernelRows` of the landmarks. The given map, if the coefficients would lose
+        digits or if there are few features.
     weights : ndarray
-        Of its features.
+        Weights of the features of this map.
 
     Examples
     --------

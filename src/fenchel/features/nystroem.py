@@ -1,4 +1,4 @@
-"""Nyström: landmarks that are given, sampled, or the centres of clusters."""
+"""Nyström approximation, with landmarks that are given, sampled, or cluster centres."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _CERTAIN = 1e-10  # smallest share of an eigenvalue with which a matrix has a Ch
 
 @parameters
 class Nystroem(FeatureMap):
-    r"""Nyström approximation on landmarks Z.
+    r"""Nyström approximation of a kernel on landmarks Z.
 
     .. math:: \varphi(x) = W^\top k(Z, x), \qquad W W^\top = k(Z, Z)^{-1}
 
-    W is the inverse of the transposed Cholesky factor of k(Z, Z), or where that is nearly singular
-    made of its eigenvectors; eigenvalues below 1e-12 times the largest are dropped.
+    W is the inverse of the transposed Cholesky factor of k(Z, Z). If k(Z, Z) is nearly singular, W
+    is computed from its eigenvectors, and eigenvalues below 1e-12 times the largest are dropped.
 
     Parameters
     ----------
     kernel : None, str, kernel or callable
         See :func:`fenchel.kernels.as_kernel`.
     rank : int
-        Number of landmarks, if none are given.
+        Number of landmarks, unless ``landmarks`` is an array.
     landmarks : None, "kmeans" or array-like of shape (n_landmarks, n_features)
-        None samples rows without replacement. "kmeans" takes the centres of as many clusters of
-        the different rows, by scikit-learn's ``KMeans``, with columns in units of the kernel's
-        length scales, or of their standard deviations where it has none. An array holds the
-        landmarks themselves; with a precomputed kernel, their row indices (n_landmarks,).
+        None: rows sampled without replacement. "kmeans": centres of clusters of the distinct
+        rows, by scikit-learn's ``KMeans``, with columns divided by the length scales of the
+        kernel, or by their standard deviations if it has none. An array: the landmarks, or their
+        row indices (n_landmarks,) with a precomputed kernel.
     random_state : int, RandomState or None
         Seed of the sample; None is the fixed seed 0.
 
@@ -149,11 +149,14 @@ class Nystroem(FeatureMap):
         return np.asarray(found * units + middle)
 
     def residual(self, X: FloatArray, features: FloatArray) -> FloatArray:
-        """Diagonal of what the landmarks leave out."""
+        """Return the diagonal of the residual kernel matrix."""
         return residual_diagonal(self._gram(X).diagonal, features)
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
-        """Coefficients ``whitening_ @ weights`` on the landmarks, (n_landmarks, n_outputs)."""
+        """Return ``whitening_ @ weights``, coefficients on the landmarks.
+
+        Their shape is (n_landmarks, n_outputs).
+        """
         check_is_fitted(self)
         return self.whitening_ @ weights
 

@@ -1,4 +1,4 @@
-"""Features of rows that are on disk, on disk too or made anew in each pass."""
+"""Features of rows on disk, stored on disk too or recomputed in each pass."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _FEW_ROWS = 2**13
 
 
 class FeaturesOnDisk(RowsOnDisk):
-    """Features (n, r) of rows, less a shift: of these slices, or the numbers of some, are read.
+    """Features (n, r) of rows on disk, minus a shift, read by slices or by row indices.
 
-    They are written into a temporary file where there is room for it, and else made anew from
-    the rows whenever they are read. In the file they are less their :meth:`centre`, so that those
-    which most fits pass over, less their centre too, are read as they are.
+    They are written to a temporary file if there is room for it. Otherwise they are recomputed
+    from the rows whenever they are read. The file contains the features minus their
+    :meth:`centre`: most fits use centred features, and read them without further computation.
 
     Parameters
     ----------
     rows : RowsOnDisk of shape (n, d)
     feature_map : FeatureMap
-        A fitted one.
+        A fitted map.
 
     Attributes
     ----------
     left : ndarray of shape (n,)
-        What the features leave out of the diagonal, see :meth:`FeatureMap.residual`.
+        Residual diagonal of the kernel, see :meth:`FeatureMap.residual`.
     kernel_error : float
-        Share of the trace of the kernel that they leave out.
+        Share of the trace of the kernel that the features leave out.
 
     Examples
     --------
@@ -84,18 +84,18 @@ class FeaturesOnDisk(RowsOnDisk):
 
     @property
     def blocks(self) -> RowBlocks:
-        """Passes over the rows and their features."""
+        """Blocks for passes over the rows and their features."""
         return RowBlocks(len(self), self.shape[1] + self._rows.shape[1])
 
     def centre(self, weight: FloatArray) -> FloatArray | None:
-        """See :meth:`FeatureMap.centre`, of a few rows at equal steps, whatever the weights.
+        """See :meth:`FeatureMap.centre`; computed from a few rows at equal steps, unweighted.
 
-        With a free constant any centre leaves the same functions.
+        With an intercept, the set of functions is the same for any centre.
         """
         return self._centre
 
     def design(self, coupling: FloatArray) -> Streamed:
-        """The design that reads them, for outputs coupled by S."""
+        """Return the design that reads these features, for outputs coupled by S."""
         return Streamed(self, coupling)
 
     def __sub__(self, shift: FloatArray) -> Self:

@@ -1,4 +1,4 @@
-"""Pivoted Cholesky for operator-valued kernels: a matrix of features for each row."""
+"""Pivoted Cholesky for operator-valued kernels, with a matrix of features for each row."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class OperatorCholesky(PivotedCholesky):
     .. math:: \Phi(x) \in R^{p \times r}, \qquad K(x, x') \approx \Phi(x)\, \Phi(x')^\top,
               \qquad h(x) = \Phi(x)\, w
 
-    The pivots are pairs of a row and an output, chosen one after the other where the residual
-    diagonal is largest, until it is nowhere above ``tol`` times the largest diagonal entry.
-    Features are (n, p, r) arrays; no (n p, n p) array is formed.
+    The pivots are pairs of a row and an output. Each step chooses the pair with the largest
+    residual diagonal, until no residual exceeds ``tol`` times the largest diagonal entry. Features
+    are (n, p, r) arrays; no (n p, n p) array is formed.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class OperatorCholesky(PivotedCholesky):
     outputs_ : ndarray of shape (rank_,)
         The outputs of the pivots.
     pivots_ : ndarray of shape (rank_,)
-        Row times p plus output.
+        Row index times p plus output index.
     factor_ : ndarray of shape (rank_, rank_)
         Lower triangular factor of the kernel between the pivots.
     rank_, kernel_, kernel_error_, n_features_in_
@@ -92,14 +92,14 @@ class OperatorCholesky(PivotedCholesky):
         self.outputs_ = np.concatenate([self.outputs_, outputs])
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
-        r"""Coefficients a with :math:`\Phi(x) w = \sum_k K(x, z_k)_{:l_k} a_k`, (rank_,).
+        r"""Return coefficients a (rank_,): :math:`\Phi(x) w = \sum_k K(x, z_k)_{:l_k} a_k`.
 
-        For weights w (rank_,) of the features; z are ``landmarks_`` and l ``outputs_``.
+        w (rank_,) are weights of the features, z the ``landmarks_`` and l the ``outputs_``.
         """
         return super().coefficients(weights)
 
     def design(self, features: FloatArray, coupling: FloatArray) -> Design:
-        """Return the rows by their matrices of features, which know how outputs are coupled."""
+        """Return the design of these features, which include the coupling of outputs."""
         return Operator(features)
 
     def _values_per_row(self) -> int:

@@ -1,4 +1,4 @@
-"""Pivoted Cholesky: the kernel to a stated accuracy, at the rank that it takes."""
+"""Pivoted Cholesky: a low-rank approximation of the kernel to a given accuracy."""
 
 from __future__ import annotations
 
@@ -38,36 +38,36 @@ class PivotedCholesky(FeatureMap):
 
     .. math:: \varphi(x) = L_{ZZ}^{-1} k(Z, x), \qquad L_{ZZ} L_{ZZ}^\top = k(Z, Z)
 
-    The rows Z are chosen one after the other where the residual diagonal
-    :math:`k(x, x) - \|\varphi(x)\|^2` is largest, until it is nowhere above
-    ``tol`` times the largest diagonal entry. Smooth kernels need few rows however many there
-    are (a Gaussian kernel in one dimension a dozen), rough ones all of them. No (n, n) array
-    is formed unless the rank may be n.
+    Each step adds to Z the row with the largest residual
+    :math:`k(x, x) - \|\varphi(x)\|^2`, until no residual exceeds ``tol`` times the
+    largest diagonal entry. Smooth kernels need few rows, however large n is (a Gaussian kernel in
+    one dimension a dozen). Rough kernels need all of them. No (n, n) array is formed unless the
+    rank may be n.
 
-    Of rows whose residuals are equal, as all are at first where a kernel has a constant
-    diagonal, the one nearest to the middle is chosen: to the mean of up to 1000 distinct rows, in
-    units of their deviations. So neither the order of rows, nor units of columns, nor repeats
-    play a part. Of sparse rows the middle is zero; of a given Gram matrix it is the row with
-    the largest sum.
+    If several rows have the same largest residual, the row nearest to the mean of up to 1000
+    distinct rows is chosen, in units of the standard deviations. In the first step all rows tie if
+    the kernel has a constant diagonal. The choice does not depend on the order of rows, units of
+    columns or repeated rows. For sparse rows, zero takes the place of the mean; with a precomputed
+    Gram matrix the row with the largest sum is chosen.
 
     Parameters
     ----------
     kernel : None, str, kernel or callable
         See :func:`fenchel.kernels.as_kernel`.
     tol : float, optional
-        Accuracy relative to the largest diagonal entry; 1e-14 at best. By default 1e-10, and
-        less where the certificate of an estimator needs more, see :meth:`wider`.
+        Accuracy relative to the largest diagonal entry; at least 1e-14. By default 1e-10, or
+        smaller if the certificate of an estimator requires it, see :meth:`wider`.
     rank : int, optional
-        Cap on the rank; by default min(n, max(100, 25 000 000 / n)).
+        Maximum rank; by default min(n, max(100, 25 000 000 / n)).
     random_state : int, RandomState or None
-        Seed for length scales that are read off a subsample.
+        Seed for length scales that are computed from a subsample.
 
     Attributes
     ----------
     pivots_ : ndarray of shape (rank_,)
-        Chosen rows.
+        Indices of the chosen rows.
     landmarks_ : ndarray of shape (rank_, n_features)
-        The rows themselves (absent with a precomputed kernel).
+        The chosen rows (absent with a precomputed kernel).
     factor_ : ndarray of shape (rank_, rank_)
         The lower triangular L_ZZ.
     rank_, kernel_, kernel_error_, n_features_in_
@@ -122,7 +122,7 @@ class PivotedCholesky(FeatureMap):
         return features
 
     def limited(self, seconds: float, n_rows: int) -> Self:
-        """Have no more columns than take about a quarter of so many seconds."""
+        """Limit the rank to what takes about a quarter of ``seconds``."""
         columns = max(BLOCK, int(np.sqrt(_A_SECOND * seconds / n_rows)))
         return self if columns >= self._cap(n_rows) else self.set_params(rank=columns)
 
@@ -136,23 +136,22 @@ class PivotedCholesky(FeatureMap):
         return max(float(self.tol), _LEAST_TOL)
 
     def residual(self, X: FloatArray, features: FloatArray) -> FloatArray:
-        """Diagonal of what the pivots leave out."""
+        """Return the diagonal of the residual kernel matrix."""
         diagonal = self._gram(X).diagonal.reshape(features.shape[:-1])
         return residual_diagonal(diagonal, features)
 
     def fit_among(self, X: AnyArray, some: IntArray) -> FloatArray:
-        """Fit with pivots among some rows, and among all as far as these leave too much.
+        """Fit with pivots from a subset of rows, and add pivots from all rows if necessary.
 
-        Of many rows most are near others: what their columns cost is spared where a few
-        thousand rows that are spread well say which pivots to take. ``kernel_error_`` is that
-        of all rows.
+        This is faster for many rows, most of which are close to others: a well-spread subset of
+        a few thousand rows finds nearly all pivots. ``kernel_error_`` is computed on all rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows; no Gram matrix.
+            Rows; a Gram matrix is not supported.
         some : ndarray of shape (m,)
-            Numbers of different rows.
+            Indices of distinct rows, the subset.
 
         Returns
         -------
@@ -188,9 +187,9 @@ class PivotedCholesky(FeatureMap):
     def wider(
         self, X: FloatArray, features: FloatArray, share: float
     ) -> tuple[Self, FloatArray] | None:
-        """Go on with the factorization, unless ``tol`` or ``rank`` ended it.
+        """Continue the factorization, unless ``tol`` or ``rank`` ended it.
 
-        Down to a share of the largest residual, or of each diagonal entry to rounding.
+        It ends at ``share`` times the largest residual, or at rounding errors of each entry.
         """
         gram = self._gram(X)
         flat = features.reshape(-1, features.shape[-1])
@@ -227,7 +226,7 @@ class PivotedCholesky(FeatureMap):
         return np.asarray(solve_triangular(self.factor_, weights, lower=True, trans="T"))
 
     def from_kernel_values(self, values: FloatArray) -> FloatArray:
-        """Features ``solve(factor_, values.T).T``, (n, rank_)."""
+        """Return features ``solve(factor_, values.T).T``, (n, rank_)."""
         return solve_rows(self.factor_, np.array(values))
 
     def _at_landmarks(self, weights: FloatArray) -> FloatArray | None:
@@ -249,9 +248,9 @@ def greedy(
     level: float | FloatArray,
     start: tuple[FloatArray, IntArray, FloatArray] | None = None,
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """At most ``cap`` columns, one after the other: features, pivots, residual diagonal.
+    """Compute up to ``cap`` columns one by one; return features, pivots, residual diagonal.
 
-    It ends where no residual is above ``level``, one number or one for each row.
+    Stops when no residual exceeds ``level``, a number or one for each row.
     """
     first, _, left = (None, None, gram.diagonal.copy()) if start is None else start
     n = len(left)
@@ -353,11 +352,11 @@ def _columns(gram: Gram, pivots: IntArray) -> Callable[[slice], FloatArray]:
 def blocked(
     gram: Gram, cap: int, level: float | FloatArray, start: tuple[FloatArray, IntArray, FloatArray]
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Go on in blocks of pivots, so that the work is matrix products.
+    """Continue in blocks of pivots, with matrix products.
 
-    It ends where no residual is above ``level``, one number or one for each row. A block is
-    chosen by a small factorization among the rows with the largest residuals, and ends where
-    these have fallen to a share: near-duplicates wait for a later block.
+    Stops when no residual exceeds ``level``, a number or one for each row. The pivots of a block
+    are chosen by a small factorization of the rows with the largest residuals. It ends when their
+    residuals have fallen to a share, so near-duplicates are left to a later block.
     """
     first, pivots, left = start
     n, rank = first.shape

@@ -1,4 +1,4 @@
-"""Which rows are pivots: those with the largest residuals, and of equal ones by what they hold."""
+"""Choice of pivots: rows with the largest residuals; ties are broken by their values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SHARE = 0.1  # of a residual: small ones are not all equal
 
 
 def slack(gram: Gram, size: float) -> float:
-    """By how much a residual may differ from one of this size by rounding."""
+    """Largest rounding error of a residual of this size."""
     return min(_EQUAL * gram.largest, _SHARE * size)
 
 
 def extremes(left: FloatArray, level: float | FloatArray, rows: slice) -> tuple[float, float]:
-    """Least residual of some rows, NaN if one is, and the largest of those above the level."""
+    """Smallest residual of some rows (NaN if any is), and the largest above the level."""
     here = left[rows]
     return float(here.min()), float(_above(here, level, rows).max())
 
@@ -36,9 +36,9 @@ def largest(
     blocks: Iterable[slice],
     sizes: Sequence[float],
 ) -> int | None:
-    """Row of the largest residual above ``level``, of equal ones that in the middle.
+    """Row of the largest residual above ``level``; among ties, the one nearest the middle.
 
-    ``sizes`` are the largest ones of blocks of rows, as :func:`extremes` has them.
+    ``sizes`` are the largest residuals of blocks of rows, from :func:`extremes`.
     """
     least, size = level if isinstance(level, float) else 0.0, max(sizes)
     if size <= least:
@@ -53,9 +53,9 @@ def largest(
 
 
 def candidates(gram: Gram, left: FloatArray, level: float | FloatArray, number: int) -> IntArray:
-    """So many different rows with the largest residuals above ``level``, in lexicographic order.
+    """Return ``number`` distinct rows with the largest residuals above ``level``.
 
-    Where some of equal ones are too many, those at equal steps of that order.
+    In lexicographic order. If too many rows tie, those at equal steps of this order are taken.
     """
     large = np.where(left > level, left, 0.0)
     size = number
