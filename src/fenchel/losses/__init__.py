@@ -1,4 +1,4 @@
-"""Losses: value, conjugate, prox of the conjugate, and their calculus."""
+"""Convex losses, with their values, conjugates and proximal operators."""
 
 from fenchel.losses.atoms import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
 from fenchel.losses.base import ConvexFunction, Loss

@@ -1,4 +1,4 @@
-"""Losses of curves that are bounded or insensitive point by point, each in a single pass."""
+"""Pointwise Huber and insensitive losses of curves, computed in a single pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ORDER_IS_FREE = {"reassoc", "contract", "nsz"}  # sums in the order of the proc
 
 
 def clipped(point: FloatArray, root: FloatArray, radius: float | FloatArray) -> FloatArray:
-    """Entries (n, m) brought into ±R √μ; R is common or (n, 1), √μ is (1, m) or (n, m)."""
+    """Clip entries (n, m) to ±R √μ; R is common or (n, 1), √μ is (1, m) or (n, m)."""
     result = np.empty(point.shape)
     _clip(np.ascontiguousarray(point), root, _radii(radius, len(point)), result)
     return result
@@ -25,14 +25,14 @@ def bounded_values(residual: FloatArray, root: FloatArray, kappa: float) -> Floa
 
 
 def excess_values(residual: FloatArray, root: FloatArray, epsilon: float) -> FloatArray:
-    """Half the squares of what residuals have beyond ±ε √μ: (n,)."""
+    """Half the sum of squares of the excess of residuals over ±ε √μ, (n,)."""
     values = np.empty(len(residual))
     _excess(np.ascontiguousarray(residual), root, float(epsilon), values)
     return values
 
 
 def bounded_conjugates(dual: FloatArray, root: FloatArray, most: float) -> FloatArray:
-    """Half the squares (n,) of dual vectors, inf where an entry is outside of ±most √μ, μ > 0."""
+    """Half the squared length (n,) of dual vectors; inf if an entry exceeds ±most √μ, μ > 0."""
     values = np.empty(len(dual))
     _conjugates_of_bounded(np.ascontiguousarray(dual), root, float(most), values)
     return values

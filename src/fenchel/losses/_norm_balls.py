@@ -16,7 +16,7 @@ _STEPS = 100
 
 
 class Projected(NamedTuple):
-    """Points in the ball, and what their Jacobians need."""
+    """Points in the ball, with the data that their Jacobians need."""
 
     point: FloatArray
     """(n, m): the nearest points of the ball."""
@@ -31,9 +31,10 @@ def project(
 
     .. math:: \{x : \sum_j \mu_j |x_j / \sqrt{\mu_j}|^r \le R^r\}
 
-    Scaling and clipping for r = 2 and ∞, finitely many Newton steps for r = 1, and a nested
-    iteration to rounding for other orders. ``point`` (n, m) is zero where μ is, ``root`` is √μ,
-    (1, m) or (n, m), ``radius`` R >= 0, common or (n, 1), and ``order`` r in [1, inf].
+    The method is scaling for r = 2, clipping for r = ∞, finitely many Newton steps for r = 1, and
+    a nested iteration to rounding for other orders. ``point`` (n, m) is zero where μ is zero,
+    ``root`` is √μ, (1, m) or (n, m), ``radius`` is R >= 0, common or (n, 1), and ``order`` is r in
+    [1, inf].
     """
     if order == np.inf:
         return Projected(clipped(point, root, radius), np.zeros(len(point)))

@@ -1,4 +1,4 @@
-"""The constant that minimizes the mean of any loss, from its envelope alone."""
+"""The constant that minimizes the mean of a loss, computed from its envelope."""
 
 from __future__ import annotations
 

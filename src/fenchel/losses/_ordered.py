@@ -99,7 +99,7 @@ def _fill_jacobian(order: IntArray, n_pools: int, pools: Pools, jacobian: FloatA
 
 @njit(cache=True, nogil=True)
 def project(point: FloatArray, box: Ordered, dual: FloatArray, residual: FloatArray) -> None:
-    """Split each row of ``point`` in its projection ``dual`` on the domain and the rest."""
+    """Split each row of ``point`` into its projection ``dual`` on the domain and the rest."""
     order = box[0]
     n, p = point.shape
     pools = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
@@ -136,7 +136,7 @@ def envelope(
     active: IntArray,
     jacobian: FloatArray,
 ) -> int:
-    """All that :meth:`Loss.envelope` returns, in one pass, and how many rows are active."""
+    """Compute all results of :meth:`Loss.envelope`; return the number of active rows."""
     order = box[0]
     n, p = residual.shape
     pools = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
@@ -176,7 +176,7 @@ def value(residual: FloatArray, box: Ordered, total: FloatArray) -> None:
 
 @njit(cache=True, nogil=True)
 def excess(dual: FloatArray, box: Ordered, excess: FloatArray) -> None:
-    """How far sums of first and of last entries are out of bounds, relative to the terms."""
+    """Violation of the bounds on sums of first and of last entries, relative to the terms."""
     order, lower, upper = box
     n, p = dual.shape
     for i in range(n):

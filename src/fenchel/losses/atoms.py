@@ -1,4 +1,4 @@
-"""The losses by name."""
+"""The standard losses: squared, absolute, pinball, squared pinball, Huber, and length."""
 
 from __future__ import annotations
 
@@ -87,20 +87,20 @@ class _OfLevels(BoxQuadratic):
 
 
 class Pinball(_OfLevels):
-    r"""Sum over levels of the pinball loss.
+    r"""Pinball loss, summed over levels.
 
     .. math:: \ell(\xi) = \sum_j \max(\tau_j \xi_j, (\tau_j - 1) \xi_j), \qquad
               \ell^*(\beta) = \chi(\tau_j - 1 \le \beta_j \le \tau_j)
 
-    Elicits the quantiles of these levels.
+    Elicits the quantiles at these levels.
 
     Parameters
     ----------
     levels : float or sequence of float
         Levels in (0, 1), one per output.
     n_targets : int, default=1
-        Number of targets, each with all the levels: outputs are the targets at the first level,
-        then those at the second one, and so on.
+        Number of targets, each with all levels. The outputs are the targets at the first level,
+        then the targets at the second level, and so on.
 
     Examples
     --------
@@ -123,13 +123,13 @@ class Pinball(_OfLevels):
     def offset_for_new_rows(
         self, residual: FloatArray, sample_weight: FloatArray, n_rows: float
     ) -> FloatArray:
-        r"""Return, of n residuals, the one of number :math:`\tau_j (n + 1/3) + 1/3`.
+        r"""Return the order statistic of number :math:`\tau_j (n + 1/3) + 1/3` of n residuals.
 
-        Between two of them, in proportion: the mean of the quantiles of all levels from
-        :math:`1 / n` below that number over n up to it. It is about the median of where the
-        quantile of the population may be, whatever its distribution. The least mean loss has
-        number :math:`\tau_j n`, rounded up, by which the outer quantiles of few residuals are
-        too near to each other.
+        Fractional numbers are interpolated linearly: the result is the mean of the quantiles at
+        all levels from :math:`1 / n` below that number over n up to it. It is approximately
+        median-unbiased for the quantile of the population, for any distribution. The minimizer of
+        the mean loss has number :math:`\tau_j n`, rounded up; with few residuals this puts
+        the outer quantiles too close to each other.
 
         References
         ----------
@@ -145,12 +145,12 @@ class Pinball(_OfLevels):
 
 
 class SquaredPinball(_OfLevels):
-    r"""Sum over levels of the squared pinball loss.
+    r"""Squared pinball loss, summed over levels.
 
     .. math:: \ell(\xi) = \tfrac12 \sum_j |\tau_j - 1(\xi_j < 0)|\, \xi_j^2, \qquad
               \ell^*(\beta) = \tfrac12 \sum_j \beta_j^2 / |\tau_j - 1(\beta_j < 0)|
 
-    Elicits the expectiles of these levels.
+    Elicits the expectiles at these levels.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class SquaredPinball(_OfLevels):
 
 
 class Huber(BoxQuadratic):
-    r"""Quadratic up to kappa, linear beyond, output by output.
+    r"""Huber loss: quadratic up to kappa, linear beyond, summed over outputs.
 
     .. math:: \ell = \tfrac12 \|\cdot\|_2^2 \,\square\, \kappa \|\cdot\|_1, \qquad
               \ell^*(\beta) = \tfrac12 \|\beta\|_2^2 + \chi(\|\beta\|_\infty \le \kappa)
@@ -181,7 +181,7 @@ class Huber(BoxQuadratic):
     Parameters
     ----------
     kappa : float
-        Residual at which the loss turns linear, in the units of y.
+        Residual at which the loss becomes linear, in the units of y.
 
     Examples
     --------
@@ -201,14 +201,14 @@ class Huber(BoxQuadratic):
         return f"{self.kappa:g}"
 
     def rescaled(self, scale: float) -> Self:
-        """Return the Huber loss whose threshold is in those units too."""
+        """Return the Huber loss with the threshold in the new units."""
         new = super().rescaled(scale)
         new.kappa = self.kappa / scale
         return new
 
 
 class L2Norm(Radial):
-    r"""Length of the residual.
+    r"""Euclidean length of the residual.
 
     .. math:: \ell(\xi) = \|\xi\|_2, \qquad \ell^*(\beta) = \chi(\|\beta\|_2 \le 1)
 
@@ -232,7 +232,7 @@ class L2Norm(Radial):
 
 
 def check_kappa(kappa: float) -> float:
-    """Return kappa as a float, or say what is allowed."""
+    """Return kappa as a float, or raise an error that says what is allowed."""
     return POSITIVE(kappa, "kappa")
 
 

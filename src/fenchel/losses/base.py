@@ -1,4 +1,4 @@
-"""The protocol of a loss, what follows from it alone, and its two wrappers."""
+"""The base classes of losses, and the insensitive and the rescaled version of any loss."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SECANT = 1e-4
 
 
 class ConvexFunction:
-    r"""A convex function of each row, known by its value and its conjugate.
+    r"""Convex function of each row, defined by its value and its conjugate.
 
     .. math:: f^*(\beta) = \sup_z \langle\beta, z\rangle - f(z)
 
-    The half of a loss that solvers see: :class:`Loss` is one of residuals, the same for all
-    rows, and :class:`fenchel.positive.PredictionLoss` one of predictions, which knows its
-    targets. Arrays are (n_samples, n_outputs), one row a point or a dual vector. Sample weights
-    never reach it: they multiply it outside.
+    This is the part of a loss that solvers use. :class:`Loss` is a function of residuals, the
+    same for all rows. :class:`fenchel.positive.PredictionLoss` is a function of predictions and
+    contains its targets. Arrays are (n_samples, n_outputs), with a point or a dual vector in each
+    row. Sample weights are not passed to it: the caller multiplies its values by them.
 
     Examples
     --------
@@ -36,14 +36,14 @@ class ConvexFunction:
     """
 
     def value(self, residual: FloatArray) -> FloatArray:
-        """Value at each row, (n,)."""
+        """Return the value at each row, (n,)."""
         raise NotImplementedError(f"{type(self).__name__} must define value")
 
     def conjugate(self, dual: FloatArray) -> FloatArray:
-        """Conjugate at each row, (n,); inf outside its domain.
+        """Return the conjugate at each row, (n,); inf outside its domain.
 
-        The domain is to be decided up to rounding: points that :meth:`conjugate_prox`
-        returns are in it.
+        The domain includes a tolerance for rounding: it must contain the points that
+        :meth:`conjugate_prox` returns.
         """
         raise NotImplementedError(f"{type(self).__name__} must define conjugate")
 
@@ -63,45 +63,45 @@ class ConvexFunction:
 
 
 class Loss(ConvexFunction):
-    r"""A convex loss of residuals in R^p, known by its value and its conjugate.
+    r"""Convex loss of residuals in R^p, defined by its value and its conjugate.
 
     .. math:: \ell^*(\beta) = \sup_\xi \langle\beta, \xi\rangle - \ell(\xi)
 
-    A loss of your own subclasses this and defines :meth:`value`, :meth:`conjugate`,
-    :meth:`conjugate_prox` and :meth:`conjugate_prox_jacobian`; everything else follows.
-    It must be convex with minimum 0 at the residual 0, so that 0 is in the domain of the
-    conjugate, and that domain must be solid: shrinking a coordinate towards 0 stays in it.
-    A loss that is infinite outside of a ``cone`` is another matter: it also defines
-    :meth:`nearest` and :meth:`balanced`.
-    :func:`fenchel.testing.check_loss` says what is wrong with a loss.
+    To write your own loss, subclass this class and define :meth:`value`, :meth:`conjugate`,
+    :meth:`conjugate_prox` and :meth:`conjugate_prox_jacobian`. All other methods have defaults.
+    The loss must be convex with minimum 0 at the residual 0, so that 0 is in the domain of the
+    conjugate. That domain must be solid: it contains each of its points also with a coordinate
+    shrunk towards 0. A loss that is infinite outside a ``cone`` need not have a solid domain, but
+    must also define :meth:`nearest` and :meth:`balanced`.
+    :func:`fenchel.testing.check_loss` checks a loss.
 
-    Rows are residuals ``y - prediction``, or dual vectors. What else a loss knows of itself it
-    says by the attributes and by :meth:`box`, :meth:`conic_parts`, :meth:`output` and
-    :meth:`local`, whose defaults are right for any loss: nobody asks for its type.
+    Rows are residuals ``y - prediction``, or dual vectors. Solvers never ask for the type of a
+    loss. They use the attributes, and :meth:`box`, :meth:`conic_parts`, :meth:`output` and
+    :meth:`local`, whose defaults are correct for any loss.
 
     Attributes
     ----------
     n_outputs : int or None
-        Number of outputs that the loss is made for; None if any number is fine.
+        Number of outputs of the loss; None if it takes any number.
     n_targets : int
-        Number of targets among the outputs, where these are levels of each of them: as many
-        outputs in a row are one level.
+        Number of targets, if the outputs are several levels for each target. Each group of
+        ``n_targets`` consecutive outputs is one level.
     separable : bool
-        Whether the conjugate is a sum over outputs. Then Jacobians are diagonal, and are
-        given as (n, p) arrays instead of (n, p, p).
+        Whether the conjugate is a sum over outputs. If so, Jacobians are diagonal and stored as
+        (n, p) arrays instead of (n, p, p).
     statistic : str
-        What the constant that minimizes the mean loss is called.
+        Name of the constant that minimizes the mean loss.
     lipschitz : float
-        Smallest L with \|l(a) - l(b)\| <= L \|\|a - b\|\|_2; inf if there is none.
+        Smallest L with \|l(a) - l(b)\| <= L \|\|a - b\|\|_2; inf if no such L exists.
     smoothness : float
         Lipschitz constant of the gradient; inf if the loss has kinks.
     cone : ndarray of shape (m, p) or None
-        Vectors g with the loss finite where all <g, residual> >= 0; None if it is everywhere.
+        Vectors g: the loss is finite where all <g, residual> >= 0. None if finite everywhere.
     epsilon : float
-        Size of residuals that cost nothing, in the norm that the loss is made of. If positive,
+        Radius within which residuals have zero loss, in the norm of the loss. If positive,
         small residuals have dual vectors that are exactly zero.
     radial : bool
-        Whether the loss depends on the length of the residual only.
+        Whether the loss depends only on the length of the residual.
 
     Examples
     --------
@@ -131,44 +131,44 @@ class Loss(ConvexFunction):
 
     @property
     def bounded(self) -> bool:
-        """Whether every coordinate of a dual vector has bounds of its own."""
+        """Whether each coordinate of a dual vector is bounded separately."""
         return self.separable and bool(np.isfinite(self.lipschitz))
 
     @property
     def degree(self) -> int:
-        """Power of the unit of residuals that is the unit of losses: 2 if smooth, else 1."""
+        """Degree d: losses have the unit of residuals to the power d. 2 if smooth, else 1."""
         return 2 if np.isfinite(self.smoothness) else 1
 
     @property
     def unconstrained(self) -> Loss:
-        """The loss without the condition that residuals are in the ``cone``."""
+        """The loss without the constraint that residuals are in the ``cone``."""
         return self
 
     def box(self, n_outputs: int) -> Box | None:
-        """Return the box of a conjugate that is a quadratic on one, None for another.
+        """Return the box if the conjugate is a quadratic on a box, else None.
 
-        Solvers that move single coordinates, and the closed form, ask for it.
+        Coordinate descent solvers and the closed form use it.
         """
         return None
 
     def conic_parts(self, n_outputs: int) -> ConicParts | None:
-        """Return the parts that a conic solver makes its program of; None if it cannot."""
+        """Return the parts of the loss for a conic program, or None if there is no such form."""
         return None
 
     def output(self, j: int, n_outputs: int) -> Loss | None:
-        """Return the loss of the j-th of so many outputs by itself; None where they interact.
+        """Return the loss of output j of ``n_outputs`` alone; None if outputs interact.
 
-        This default is right for separable losses that are the same for each output. One with
-        a number of outputs of its own says None, unless it knows better.
+        This default is correct for separable losses that are the same for each output. For a
+        loss with a fixed number of outputs it returns None.
         """
         return self if self.separable and self.n_outputs is None else None
 
     def local(self, reach: FloatArray) -> Local:
-        """Slope and range over residuals whose coordinates are at most ``reach`` (p,) in size.
+        """Bound slopes and values for residuals of size at most ``reach`` (p,) per coordinate.
 
-        Derivatives of a convex loss are largest at the ends. For one output this default takes
-        secants beyond the two ends, which are steeper than any slope before them; for several
-        ``lipschitz``, with slopes that are inf where that is.
+        Derivatives of a convex loss are largest at the ends of an interval. For one output, this
+        default uses secants beyond the two ends, which are steeper than all slopes between them.
+        For several outputs it uses ``lipschitz``; slopes are inf if that is.
         """
         if len(reach) > 1:
             length = float(np.linalg.norm(reach))
@@ -182,8 +182,8 @@ class Loss(ConvexFunction):
     def on_curves(self, measure: FloatArray) -> Loss | None:
         """Return the loss of residual curves that are scaled by the root of a measure.
 
-        The length of a scaled curve is its norm in L²: a loss of the length only serves as it
-        is. None means that it is applied point by point, see :func:`curve_loss`.
+        The length of a scaled curve is its L² norm, so a loss that depends only on the length is
+        returned unchanged. None means that the loss applies pointwise, see :func:`curve_loss`.
         """
         return self if self.radial else None
 
@@ -193,16 +193,16 @@ class Loss(ConvexFunction):
         .. math:: \ell_s(\xi) = \ell(s \xi) / s^d, \qquad
                   \ell_s^*(\beta) = \ell^*(s^{d-1} \beta) / s^d
 
-        with d the ``degree``, so that the squared, the absolute and the pinball loss stay what
-        they are, and thresholds are divided by s.
+        where d is the ``degree``. The squared, absolute and pinball losses do not change.
+        Thresholds are divided by s.
         """
         return self if scale == 1.0 else Rescaled(self, scale)
 
     def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:
         """Maximize <beta, residual> - conjugate(beta) - ||beta - anchor||²/(2 step), row by row.
 
-        This is the one call that solvers make in their inner loop; the losses of the
-        library compile it.
+        Solvers call this method in their inner loop. It is compiled for the losses of the
+        library.
         """
         point = anchor + step * residual
         dual, jacobian = self._prox_and_jacobian(point, step)
@@ -217,18 +217,18 @@ class Loss(ConvexFunction):
         return self.conjugate_prox(point, step), self.conjugate_prox_jacobian(point, step)
 
     def at(self, rows: slice | IntArray) -> Loss:
-        """Return the loss of some of the rows: itself, unless rows have their own parameters."""
+        """Return the loss for some rows; differs from this loss only if parameters vary by row."""
         return self
 
     def nearest(self, residual: FloatArray) -> FloatArray:
-        """Return the nearest residuals where the loss is finite, row by row."""
+        """Return the nearest residuals at which the loss is finite, row by row."""
         return residual
 
     def balanced(self, dual: FloatArray, weight: FloatArray) -> FloatArray:
         """Return a point of the domain near ``dual`` with Σ weight β = 0 and the same zero rows.
 
-        This default shrinks, output by output, the positive or the negative coordinates,
-        which stays in a solid domain; one that is not solid needs a rule of its own.
+        This default shrinks the positive or the negative coordinates of each output. The result
+        is in the domain if that is solid. Losses with another domain must override this method.
         """
         blocks = RowBlocks(*dual.shape)
         magnitude, total = blocks.sizes_and_sums(weight, dual)
@@ -243,25 +243,25 @@ class Loss(ConvexFunction):
     def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:
         """Return b in R^p that minimizes the weighted mean of loss(residual - b).
 
-        This default is a proximal Newton method in the p unknowns, good to rounding for
-        losses with kinks too; losses with a closed form override it.
+        This default is a proximal Newton method in the p unknowns. It is accurate to rounding,
+        also for losses with kinks. Losses with a closed form override it.
         """
         return minimizing_offset(self, residual, sample_weight)
 
     def offset_for_new_rows(
         self, residual: FloatArray, sample_weight: FloatArray, n_rows: float
     ) -> FloatArray:
-        """Return b in R^p for residuals that are yet to come, from those of ``n_rows`` rows.
+        """Return the offset b in R^p for new rows, from the residuals of ``n_rows`` rows.
 
-        What is best for the residuals themselves, unless a loss knows better.
+        This default is the offset that minimizes the loss of the given residuals.
         """
         return self.minimizing_offset(residual, sample_weight)
 
     def rearranged(self, offset: FloatArray) -> FloatArray:
-        """Return offsets (p,) in an order that costs no row more, whatever its target.
+        """Return offsets (p,) reordered so that the loss of no row increases, for any target.
 
-        For levels that have one function and one target in common, and differ by their offsets
-        only, be it for each of ``n_targets``. As they are, where a loss knows of no better order.
+        Used for levels of one target (or of each of ``n_targets``) that share one function and
+        differ only by their offsets. This default returns the offsets unchanged.
         """
         return offset
 
@@ -271,7 +271,7 @@ class Loss(ConvexFunction):
         .. math:: \ell_\varepsilon(\xi) = \inf_{\|d\|_2 \le \varepsilon} \ell(\xi - d),
                   \qquad \ell_\varepsilon^* = \ell^* + \varepsilon \|\cdot\|_2
 
-        Rows whose residual is shorter than ε get a dual vector that is exactly zero.
+        Rows whose residual is shorter than ε have a dual vector that is exactly zero.
 
         Parameters
         ----------
@@ -286,20 +286,20 @@ class Loss(ConvexFunction):
 
 
 class Insensitive(Loss):
-    r"""Infimal convolution of any loss with the indicator of an ℓ2 ball.
+    r"""ε-insensitive version of any loss: infimal convolution with an ℓ2 ball.
 
     .. math:: \ell_\varepsilon = \ell \,\square\, \chi(\|\cdot\|_2 \le \varepsilon), \qquad
               \ell_\varepsilon^* = \ell^* + \varepsilon \|\cdot\|_2
 
-    Made from the prox of the given loss alone: with the length ρ of the result known, the
-    prox and the exact primal value are one prox of the given loss with another step; ρ
-    is found by the ITP method. The losses of the library have faster forms of their own, which
+    It uses only the prox of the given loss. If the length ρ of the result is known, the prox and
+    the exact primal value are each one prox of the given loss with another step. ρ is found by
+    the ITP method. The losses of the library have faster versions, which
     ``loss.insensitive(epsilon)`` returns.
 
     Parameters
     ----------
     loss : Loss
-        The loss to make insensitive, finite everywhere.
+        The given loss, finite everywhere.
     epsilon : float
         Radius of the ball, in the units of y.
 
@@ -331,11 +331,11 @@ class Insensitive(Loss):
         return self if part is self.loss else Insensitive(part, self.epsilon)
 
     def insensitive(self, epsilon: float) -> Insensitive:
-        """Return the infimal convolution with a further ball: the radii add up."""
+        """Return the infimal convolution with another ball: the radii are added."""
         return Insensitive(self.loss, self.epsilon + check_epsilon(epsilon))
 
     def on_curves(self, measure: FloatArray) -> Loss | None:
-        """Return the same version of what the loss itself is on curves."""
+        """Return the ε-insensitive version of the given loss on curves."""
         own = self.loss.on_curves(measure)
         return None if own is None else own.insensitive(self.epsilon)
 
@@ -394,14 +394,14 @@ class Insensitive(Loss):
 
 
 class Rescaled(Loss):
-    r"""A loss of residuals in other units, see :meth:`Loss.rescaled`.
+    r"""Loss of residuals in other units, see :meth:`Loss.rescaled`.
 
     Parameters
     ----------
     loss : Loss
         The loss in the units of y.
     scale : float
-        s > 0, what residuals have been divided by.
+        s > 0, by which residuals have been divided.
     """
 
     def __init__(self, loss: Loss, scale: float) -> None:
@@ -457,15 +457,15 @@ class Rescaled(Loss):
         return self.loss.minimizing_offset(self.scale * residual, sample_weight) / self.scale
 
     def on_curves(self, measure: FloatArray) -> Loss | None:
-        """Return in these units what the loss itself is on curves."""
+        """Return the given loss on curves, in these units."""
         own = self.loss.on_curves(measure)
         return None if own is None else own.rescaled(self.scale)
 
     def rescaled(self, scale: float) -> Loss:
-        """Return the loss in again other units: the scales multiply."""
+        """Return the loss in other units again: the scales are multiplied."""
         return self.loss.rescaled(self.scale * scale)
 
 
 def check_epsilon(epsilon: float) -> float:
-    """Return epsilon as a float, or say what is allowed."""
+    """Return epsilon as a float, or raise an error that says what is allowed."""
     return NOT_NEGATIVE(epsilon, "epsilon")

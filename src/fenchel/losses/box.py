@@ -19,18 +19,19 @@ _MANY = 20_000  # rows: milliseconds for each output
 
 
 class BoxQuadratic(Loss):
-    r"""The family of losses that the library compiles.
+    r"""Loss whose conjugate is a quadratic on a box; its methods are compiled.
 
     .. math:: \ell^*(\beta) = \sum_j \tfrac{q_j^\pm}{2} \beta_j^2
               + \chi(l_j \le \beta_j \le u_j) + \varepsilon \|\beta\|_2
 
-    with :math:`q_j^-` for negative and :math:`q_j^+` for positive :math:`\beta_j`. The loss
-    itself is its conjugate: slopes ``lower``, ``upper`` far out, curvature 1/q near 0.
+    with :math:`q_j^-` for negative and :math:`q_j^+` for positive :math:`\beta_j`. The loss is the
+    conjugate of this function: its slopes are ``lower`` and ``upper`` for large residuals, and its
+    curvature is 1/q near 0.
 
     Parameters
     ----------
     lower, upper : array-like of shape (n_outputs,) or float
-        Bounds of the dual vector, ``lower < 0 < upper``, infinite where there is none.
+        Bounds of the dual vector, ``lower < 0 < upper``; infinite for no bound.
     below, above : array-like of shape (n_outputs,) or float
         Curvatures :math:`q^-, q^+ \ge 0` of the conjugate; positive where unbounded.
     epsilon : float
@@ -76,17 +77,17 @@ class BoxQuadratic(Loss):
 
     @property
     def separable(self) -> bool:  # type: ignore[override]  # the base has an attribute
-        """Whether outputs do not interact: no ε, or a single output."""
+        """Whether the loss is a sum over outputs: true if ε is 0 or there is one output."""
         return self.epsilon == 0.0 or self.n_outputs == 1
 
     def insensitive(self, epsilon: float) -> Self:
-        """Return the infimal convolution with a further ball: the radii add up."""
+        """Return the infimal convolution with another ball: the radii are added."""
         new = copy.copy(self)
         new.epsilon = self.epsilon + check_epsilon(epsilon)
         return new
 
     def parameters(self, n_outputs: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """lower, upper, below, above, one entry for each of so many outputs."""
+        """Return lower, upper, below and above, with one entry for each output."""
         p = n_outputs
         lower, upper, below, above = self._parameters
         if len(lower) == p:
@@ -95,19 +96,19 @@ class BoxQuadratic(Loss):
 
     @property
     def bounded(self) -> bool:
-        """Whether the box is."""
+        """Whether the box is bounded."""
         lower, upper, _, _ = self._parameters
         return bool(np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)))
 
     @property
     def radial(self) -> bool:  # type: ignore[override]  # the base has an attribute
-        """Whether it is a multiple of the squared length, or a version of that with ε."""
+        """Whether the loss is a multiple of the squared length, or its ε-insensitive version."""
         lower, upper, below, above = self._parameters
         alike = np.all(below == below[0]) and np.all(above == below[0])
         return bool(np.all(np.isinf(lower)) and np.all(np.isinf(upper)) and alike)
 
     def box(self, n_outputs: int) -> Box:
-        """Return the parameters, one entry for each of so many outputs."""
+        """Return the box, with one entry for each output."""
         return Box(*self._sides(n_outputs))
 
     def _sides(self, n_outputs: int) -> compiled.Sides:
@@ -118,16 +119,16 @@ class BoxQuadratic(Loss):
         return ConicParts(box=self.box(n_outputs)._replace(epsilon=0.0), epsilon=self.epsilon)
 
     def output(self, j: int, n_outputs: int) -> BoxQuadratic | None:
-        """Return the loss of the j-th of so many outputs; None with ε and more than one."""
+        """Return the loss of output j; None with ε > 0 and several outputs."""
         if self.epsilon > 0.0 and n_outputs > 1:
             return None
         lower, upper, below, above = (v[[j]] for v in self.parameters(n_outputs))
         return BoxQuadratic(lower, upper, below, above, self.epsilon)
 
     def local(self, reach: FloatArray) -> Local:
-        """Exact for one output and without ε, else with the slope of another residual.
+        """Exact for one output or without ε; otherwise slopes are an upper bound.
 
-        One that is shorter in every coordinate.
+        The bound is the slope at a residual that is shorter in every coordinate.
         """
         p = len(reach)
         reach = np.maximum(reach - self.epsilon, 0.0) if p == 1 else reach
@@ -140,7 +141,7 @@ class BoxQuadratic(Loss):
         return Local(np.array([np.linalg.norm(slopes)]), False, most)
 
     def rescaled(self, scale: float) -> Self:
-        """Return a member of the same kind with other parameters."""
+        """Return a loss of the same class with other parameters."""
         new = copy.copy(self)
         lower, upper, below, above = self._parameters
         if self.degree == 2:
@@ -199,7 +200,7 @@ class BoxQuadratic(Loss):
         return found
 
     def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:
-        """Exact for each output where they do not interact, by Newton otherwise."""
+        """Exact for each output if the loss is separable; Newton's method otherwise."""
         if not self._uncoupled(residual):
             return super().minimizing_offset(residual, sample_weight)
         lower, upper, below, above = self.parameters(residual.shape[1])

@@ -77,7 +77,7 @@ def row_length(
 def prox_separable(
     point: FloatArray, steps: FloatArray, box: Sides, dual: FloatArray, jacobian: FloatArray
 ) -> None:
-    """Prox and its diagonal Jacobian, coordinate by coordinate."""
+    """Compute the prox and its diagonal Jacobian, coordinate by coordinate."""
     lower, upper, below, above, epsilon = box
     n, p = point.shape
     for i in range(n):
@@ -113,7 +113,7 @@ def envelope_separable(
     active: IntArray,
     jacobian: FloatArray,
 ) -> int:
-    """Proximal dual, its value, and the Jacobian on the rows where it is not zero: how many."""
+    """Proximal dual, value, and Jacobian of rows where it is not zero; return their number."""
     lower, upper, below, above, epsilon = box
     n, p = residual.shape
     threshold = step * epsilon
@@ -198,7 +198,7 @@ def _fill_row(
 def prox_row(
     point: FloatArray, step: float, box: Sides, coupled: bool, slope: FloatArray, bound: FloatArray
 ) -> None:
-    """Prox of one row in its place; ``slope`` and ``bound`` are buffers of its length."""
+    """Compute the prox of one row in place; ``slope`` and ``bound`` are buffers of its length."""
     lower, upper, below, above, epsilon = box
     threshold = step * epsilon
     rho = 1.0

@@ -1,4 +1,4 @@
-"""Losses of residual curves: point by point, or by infimal convolution with norms of L^p."""
+"""Losses of residual curves: pointwise, or infimal convolutions with L^p norms."""
 
 from __future__ import annotations
 
@@ -73,24 +73,24 @@ class _CurveLoss(_MeasuredLoss):
 
 
 class CurveHuber(_CurveLoss):
-    r"""Huber loss of curves: linear, not square, in what is far off.
+    r"""Huber loss of curves: quadratic for small residuals, linear for large ones.
 
     .. math:: H_\kappa^p = \tfrac12 \|\cdot\|_{L^2(\mu)}^2 \,\square\, \kappa \|\cdot\|_{L^p(\mu)},
               \qquad (H_\kappa^p)^* = \tfrac12 \|\cdot\|_{L^2(\mu)}^2
               + \chi(\|\cdot\|_{L^q(\mu)} \le \kappa)
 
     Residuals and dual vectors are in coordinates in which the inner product of L²(μ) is the
-    plain one: row i holds :math:`\sqrt{\mu_j}\, \xi_i(\theta_j)`. ``norm=1`` bounds the
-    influence of every point of a curve, ``norm=2`` that of every curve.
+    Euclidean one: row i contains :math:`\sqrt{\mu_j}\, \xi_i(\theta_j)`. ``norm=1`` bounds the
+    influence of each point of a curve, ``norm=2`` that of each curve.
 
     Parameters
     ----------
     kappa : float
-        κ > 0, in the units of y: the norm in L^q from which a residual counts linearly.
+        κ > 0, in the units of y: the L^q norm of a residual beyond which the loss is linear.
     norm : float
-        p in [1, inf]. Projections are in closed form for 1, 2 and inf, else iterative.
+        p in [1, inf]. Projections are in closed form for 1, 2 and inf, and iterative otherwise.
     measure : array-like of shape (m,) or (n, m)
-        Weights μ >= 0 of the points, common to all rows or for each row.
+        Weights μ >= 0 of the points, the same for all rows or one set for each row.
 
     References
     ----------
@@ -118,7 +118,7 @@ class CurveHuber(_CurveLoss):
         self.lipschitz = self.kappa * _widest(self.measure, self.dual_order)
 
     def output(self, j: int, n_outputs: int) -> Loss | None:
-        """Return Huber's loss of numbers where there is one point, of weight one."""
+        """Return the scalar Huber loss if there is one point, of weight one."""
         return Huber(self.kappa) if n_outputs == 1 and bool((self.root == 1.0).all()) else None
 
     def on_curves(self, measure: FloatArray) -> CurveHuber:
@@ -157,15 +157,15 @@ class CurveHuber(_CurveLoss):
 
 
 class CurveInsensitive(_CurveLoss):
-    r"""Insensitive loss of curves: nothing for residuals within ε.
+    r"""Insensitive loss of curves: zero for residuals within ε.
 
     .. math:: \ell_\varepsilon^p = \tfrac12 \|\cdot\|_{L^2(\mu)}^2 \,\square\,
               \chi(\|\cdot\|_{L^p(\mu)} \le \varepsilon), \qquad
               (\ell_\varepsilon^p)^* = \tfrac12 \|\cdot\|_{L^2(\mu)}^2
               + \varepsilon \|\cdot\|_{L^q(\mu)}
 
-    Coordinates are those of :class:`CurveHuber`. Dual vectors have exact zeros: whole rows for
-    ``norm=2``, single points for ``norm=inf``.
+    The coordinates are those of :class:`CurveHuber`. Dual vectors have exact zeros: whole rows
+    for ``norm=2``, single points for ``norm=inf``.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class CurveInsensitive(_CurveLoss):
 
 
 class Pointwise(_MeasuredLoss):
-    r"""A loss of one output at every point of a curve.
+    r"""Loss of one output, integrated over the points of a curve.
 
     .. math:: \ell(\xi) = \int \ell_1(\xi(\theta))\, \mathrm{d}\mu(\theta)
               = \sum_j \mu_j\, \ell_1(r_j / \sqrt{\mu_j}), \qquad
@@ -243,12 +243,12 @@ class Pointwise(_MeasuredLoss):
 
     for residuals :math:`r_j = \sqrt{\mu_j}\, \xi(\theta_j)` in the coordinates of
     :class:`CurveHuber`. The prox is that of :math:`\ell_1` with the same step, point by point.
-    Points without weight have no loss, and dual vectors are zero there.
+    At points of weight zero the loss and the dual vectors are zero.
 
     Parameters
     ----------
     loss : Loss
-        A loss of one output, or of any number.
+        A loss of one output, or of any number of outputs.
     measure
         As in :class:`CurveHuber`.
 
@@ -282,7 +282,7 @@ class Pointwise(_MeasuredLoss):
         return Pointwise(self.loss, measure)
 
     def output(self, j: int, n_outputs: int) -> Loss | None:
-        """Return the loss of one output, where the weight of the j-th point is one."""
+        """Return the loss of one output, if the weight of point j is one."""
         return self.loss if bool((self.root[:, j] == 1.0).all()) else None
 
     def _apart(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -320,7 +320,7 @@ class Pointwise(_MeasuredLoss):
 
 
 def check_measure(measure: npt.ArrayLike) -> FloatArray:
-    """Return the weights of the points as an array, or say what is allowed."""
+    """Return the weights of the points as an array, or raise an error if they are invalid."""
     weights = np.asarray(measure, dtype=np.float64)
     if weights.ndim not in (1, 2) or weights.size == 0:
         raise ValueError(f"measure must be an array (m,) or (n, m), got shape {weights.shape}")

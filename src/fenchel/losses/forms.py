@@ -1,4 +1,4 @@
-"""What a loss tells of itself: solvers and bounds ask for these, and not for its type."""
+"""Descriptions of a loss that solvers and bounds use, instead of asking for its type."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ class Envelope(NamedTuple):
 
     @staticmethod
     def room(n_rows: int, block: tuple[int, ...]) -> Room:
-        """Return room for what compiled loops find, with Jacobians of a shape for each row."""
+        """Return empty result arrays for compiled loops; ``block`` is the shape of a Jacobian."""
         active = np.empty(n_rows, dtype=np.intp)
         return np.empty((n_rows, block[0])), np.empty(n_rows), active, np.empty((n_rows, *block))
 
     @classmethod
     def of(cls, room: Room, n_active: int) -> Envelope:
-        """Return what was found there, with so many active rows."""
+        """Return the results in these arrays, with ``n_active`` active rows."""
         dual, value, active, jacobian = room
         return cls(dual, value, active[:n_active], jacobian[:n_active])
 
 
 class Box(NamedTuple):
-    r"""A conjugate that is a quadratic on a box, see :meth:`Loss.box`.
+    r"""Conjugate that is a quadratic on a box, see :meth:`Loss.box`.
 
     .. math:: \ell^*(\beta) = \sum_j \tfrac{q_j^\pm}{2} \beta_j^2
               + \chi(l_j \le \beta_j \le u_j) + \varepsilon \|\beta\|_2
@@ -67,9 +67,9 @@ class Box(NamedTuple):
     """
 
     lower: FloatArray
-    """(p,): l < 0, -inf where there is none."""
+    """(p,): l < 0, -inf for no bound."""
     upper: FloatArray
-    """(p,): u > 0, inf where there is none."""
+    """(p,): u > 0, inf for no bound."""
     below: FloatArray
     """(p,): curvatures for negative entries, >= 0."""
     above: FloatArray
@@ -79,28 +79,28 @@ class Box(NamedTuple):
 
     @property
     def is_squared(self) -> bool:
-        """Whether it is the conjugate of half the squared length."""
+        """Whether this is the conjugate of half the squared length."""
         free = np.all(np.isinf(self.lower)) and np.all(np.isinf(self.upper))
         return bool(free and np.all(self.curvature == 1.0)) and self.epsilon == 0.0
 
     @property
     def is_linear(self) -> bool:
-        """Whether the loss is piecewise linear, but for the length of the row."""
+        """Whether the loss is piecewise linear, apart from ε."""
         return not self.curvature.any()
 
     @property
     def curvature(self) -> FloatArray:
-        """Curvatures of both signs, (2, p)."""
+        """Curvatures for negative and positive dual vectors, (2, p)."""
         return np.stack([self.below, self.above])
 
 
 class ConicParts(NamedTuple):
-    r"""A loss as an infimal convolution of parts that cone programs know.
+    r"""Loss as an infimal convolution of parts that conic programs can express.
 
     .. math:: \ell(\xi) = \min_{s + t + d = \xi}\; \ell_{\mathrm{box}}(s)
               + \ell_{\mathrm{length}}(t) \quad \text{s.t. } C s \ge 0,\; \|d\| \le \varepsilon
 
-    A part that is None has no share in ξ.
+    A part that is None is absent from the sum.
 
     Examples
     --------
@@ -116,13 +116,13 @@ class ConicParts(NamedTuple):
     length: tuple[float, float] | None = None
     """(q, κ) of a part whose conjugate is q/2 ‖β‖² for ‖β‖ <= κ."""
     cone: FloatArray | None = None
-    """C (m, p), a condition on the residuals of the box part."""
+    """C (m, p), a constraint on the residuals of the box part."""
     epsilon: float = 0.0
-    """Radius of the ball of residuals that cost nothing."""
+    """Radius of the ball of residuals with zero loss."""
 
 
 class Local(NamedTuple):
-    """What a loss does on residuals whose coordinates are at most given numbers in size.
+    """Slopes and largest value of a loss on a box of residuals, see :meth:`Loss.local`.
 
     Examples
     --------
@@ -134,9 +134,9 @@ class Local(NamedTuple):
     """
 
     slopes: FloatArray
-    """Lipschitz constants: one for each output, or a single one of the whole vector."""
+    """Lipschitz constants: one for each output, or one for the whole vector."""
     by_output: bool
-    """Whether the loss is a sum over outputs, so that slopes are theirs."""
+    """Whether the loss is a sum over outputs, with one slope for each."""
     most: float
     """Largest value."""
 
@@ -144,7 +144,7 @@ class Local(NamedTuple):
 def at_end(
     reach: FloatArray, bound: FloatArray, curvature: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Derivative and value at the end of one side: max of βξ - qβ²/2 over β up to a bound."""
+    """Derivative and value at one end: the maximum of βξ - qβ²/2 over β up to a bound."""
     free = np.divide(reach, curvature, out=np.full(len(reach), np.inf), where=curvature > 0.0)
     slope = np.where(reach > 0.0, np.minimum(free, bound), 0.0)
     return slope, slope * reach - 0.5 * curvature * slope**2

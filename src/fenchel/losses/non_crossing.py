@@ -1,4 +1,4 @@
-"""The pinball loss of quantile curves that must not cross."""
+"""Pinball loss with a non-crossing constraint on the quantile curves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fenchel.losses.forms import ROUNDING, ConicParts, Envelope, Step
 
 
 class NonCrossing(Loss):
-    r"""The pinball loss where quantiles of one target are in order, infinite where they cross.
+    r"""Pinball loss with non-crossing quantiles: infinite if the quantiles of a target cross.
 
     .. math:: \ell(\xi) = \sum_j \max(\tau_j \xi_j, (\tau_j - 1) \xi_j)
               + \chi(\xi_1 \ge \xi_2 \ge \dots \ge \xi_p), \qquad \tau_1 < \dots < \tau_p,
@@ -22,15 +22,15 @@ class NonCrossing(Loss):
     .. math:: \ell^*(\beta) = \chi\Big( \sum_{j \le k} \beta_j \le \sum_{j \le k} \tau_j, \;\;
               \sum_{j > k} \beta_j \ge \sum_{j > k} (\tau_j - 1) \;\text{ for all } k \Big)
 
-    Levels may come in any order; the formulas are about the increasing one. All outputs are to
-    be predictions of the same target, so that the larger residual is the lower prediction.
-    The order is taken literally: an ulp too much is a crossing. The prox is isotonic
+    Levels may be given in any order; the formulas use increasing levels. All outputs must be
+    predictions of the same target, so that the larger residual is the lower prediction. The
+    constraint has no tolerance: a violation by one ulp is a crossing. The prox is isotonic
     regression, by pooling adjacent violators.
 
     Parameters
     ----------
     pinball : Pinball
-        The loss of curves in order, not ε-insensitive.
+        The pinball loss, not ε-insensitive.
 
     References
     ----------
@@ -75,15 +75,15 @@ class NonCrossing(Loss):
 
     @property
     def unconstrained(self) -> Loss:
-        """The pinball loss alone."""
+        """The pinball loss without the constraint."""
         return self.pinball
 
     def conic_parts(self, n_outputs: int) -> ConicParts:
-        """Return the box of the pinball loss, with the order as a condition on its part."""
+        """Return the box of the pinball loss, with the order as a constraint on this part."""
         return self.pinball.conic_parts(n_outputs)._replace(cone=self.cone)
 
     def rescaled(self, scale: float) -> NonCrossing:
-        """Return itself: quantiles and their order know no units."""
+        """Return the loss itself, as quantiles and their order do not depend on units."""
         return self
 
     def value(self, residual: FloatArray) -> FloatArray:
@@ -102,7 +102,7 @@ class NonCrossing(Loss):
         return np.where(excess <= ROUNDING, 0.0, np.inf)
 
     def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
-        """Projection on the domain, whatever the step."""
+        """Projection on the domain, for any step."""
         return self._projected(point, self._box)[0]
 
     def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
@@ -151,7 +151,7 @@ class NonCrossing(Loss):
         return box + rest
 
     def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:
-        """Return the best offsets that put all rows in order, exactly."""
+        """Return the offsets of minimal loss for which no row crosses, exactly."""
         offset = self.pinball.minimizing_offset(residual, sample_weight)
         if np.all(np.isfinite(self.value(residual - offset))):
             return offset

@@ -1,4 +1,4 @@
-"""Quantiles of many values at once; those with weights are in :mod:`fenchel._quantiles`."""
+"""Quantiles of columns; weighted quantiles are in :mod:`fenchel._quantiles`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _AWAY = 5.0  # standard deviations of a share in the sample: one quantile in a m
 
 
 def middle_quantiles(values: FloatArray, levels: FloatArray) -> FloatArray:
-    """Return the quantile of each column: the middle where they are an interval.
+    """Return a quantile of each column, the midpoint if the quantile is an interval.
 
-    The middle of the minimizers of the pinball loss of its level.
+    It is the midpoint of the minimizers of the pinball loss at the level of the column.
 
     Parameters
     ----------

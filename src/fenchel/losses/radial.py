@@ -13,12 +13,12 @@ from fenchel.losses.forms import ROUNDING, ConicParts, Local, Step, at_end
 
 
 class Radial(Loss):
-    r"""Losses that depend on the length of the residual only.
+    r"""Loss that depends only on the length of the residual.
 
     .. math:: \ell^*(\beta) = \tfrac{q}{2} \|\beta\|_2^2 + \chi(\|\beta\|_2 \le \kappa)
               + \varepsilon \|\beta\|_2
 
-    ``q = 1`` with a finite radius is the Huber loss of vectors, ``q = 0`` the length itself.
+    ``q = 1`` with a finite radius is the Huber loss of vectors; ``q = 0`` is the length.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Radial(Loss):
         return f"curvature={self.curvature:g}, radius={self.radius:g}"
 
     def insensitive(self, epsilon: float) -> Self:
-        """Return the infimal convolution with a further ball: the radii add up."""
+        """Return the infimal convolution with another ball: the radii are added."""
         new = copy.copy(self)
         new.epsilon = self.epsilon + check_epsilon(epsilon)
         return new
@@ -62,13 +62,13 @@ class Radial(Loss):
         return ConicParts(length=(self.curvature, self.radius), epsilon=self.epsilon)
 
     def local(self, reach: FloatArray) -> Local:
-        """Exact: at the longest residual."""
+        """Exact slopes and values, at the longest residual."""
         length = np.maximum(np.array([np.linalg.norm(reach)]) - self.epsilon, 0.0)
         slope, value = at_end(length, np.array([self.radius]), np.array([self.curvature]))
         return Local(slope, len(reach) == 1, float(value[0]))
 
     def rescaled(self, scale: float) -> Self:
-        """Return a member of the same kind with other parameters."""
+        """Return a loss of the same class with other parameters."""
         new = copy.copy(self)
         if self.degree == 2:
             new.radius = new.lipschitz = self.radius / scale

@@ -1,4 +1,4 @@
-"""The losses by name: one list for all estimators, and how each of them is made."""
+"""The names of losses, shared by all estimators, and the construction of losses from names."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ _TUBE, _LINEAR = 0.1, 0.5  # of the spread of targets
 
 
 class LossParameters(NamedTuple):
-    """The numbers that losses by name read, each its own ones."""
+    """The parameters of named losses; each loss uses only its own."""
 
     kappa: float = 1.0
-    """κ > 0 of "huber": the residual at which it turns linear, in the units of y."""
+    """κ > 0 of "huber": the residual at which it becomes linear, in the units of y."""
     epsilon: float = 0.1
-    """ε >= 0 of the insensitive losses: the residual up to which there is none, likewise."""
+    """ε >= 0 of the insensitive losses: largest residual with zero loss, in the units of y."""
     level: float = 0.5
     """τ in (0, 1) of "pinball" and "squared_pinball"."""
 
 
 class NamedLoss(NamedTuple):
-    """A loss that estimators know by a name."""
+    """A loss that estimators accept by name."""
 
     reads: tuple[str, ...]
-    """Which of the :class:`LossParameters` it reads."""
+    """Names of the :class:`LossParameters` that the loss uses."""
     single: Callable[[LossParameters], Loss]
     """The loss of one output."""
     several: Callable[[LossParameters], Loss] | None = None
-    """That of several outputs, where it is not the same."""
+    """The loss of several outputs, if it is another one."""
     curves: Callable[[LossParameters, float, FloatArray], Loss] | None = None
-    """That of curves, from p of the norm of L^p and the measure, where there is a norm in it."""
+    """The loss of curves, from p of the L^p norm and the measure, if it depends on a norm."""
 
 
 def _length_of_curves(parameters: LossParameters, norm: float, measure: FloatArray) -> Loss:
@@ -95,22 +95,22 @@ LOSSES: dict[str, NamedLoss] = {
 
 
 def loss_choice(*others: str) -> Constraint:
-    """Return what a parameter ``loss`` may be: a name, others among them, or a loss."""
+    """Return the valid values of a parameter ``loss``: names, including ``others``, or losses."""
     return OneOf(others, LOSSES) | That("a Loss", lambda loss: isinstance(loss, Loss))
 
 
 def spread_of(distances: FloatArray, weight: FloatArray) -> float:
-    """Spread of targets with distances (n, p) from their medians, of normal ones the deviation.
+    """Robust scale of targets with distances (n, p) from their medians.
 
-    1.4826 times the median distance, on average over outputs; the mean one where that is zero, or
-    1 where all are the same.
+    1.4826 times the median distance, averaged over outputs. This is the standard deviation if
+    targets are normal. If it is zero, the mean distance is returned, or 1 if all are equal.
     """
     middle = float(Absolute().minimizing_offset(distances, weight).mean())
     return 1.4826 * middle or float(np.average(distances.mean(axis=1), weights=weight)) or 1.0
 
 
 def thresholds(kappa: float | None, epsilon: float | None, spread: float) -> tuple[float, float]:
-    """Return κ and ε: as given, or half and a tenth of the spread of targets."""
+    """Return κ and ε as given; by default half and a tenth of the spread of targets."""
     return (
         _LINEAR * spread if kappa is None else float(kappa),
         _TUBE * spread if epsilon is None else float(epsilon),
@@ -120,9 +120,9 @@ def thresholds(kappa: float | None, epsilon: float | None, spread: float) -> tup
 def measured_thresholds(
     kappa: float | None, epsilon: float | None, targets: FloatArray, weight: FloatArray
 ) -> tuple[float, float]:
-    """Return κ and ε: as given, or half and a tenth of the spread of these targets (n, p).
+    """Return κ and ε as given; by default half and a tenth of the spread of targets (n, p).
 
-    Constant targets have no spread: ε is zero, and κ half of their size.
+    For constant targets, which have no spread, ε is zero and κ half of their size.
     """
     if None not in (kappa, epsilon):
         return thresholds(kappa, epsilon, 1.0)
@@ -142,7 +142,7 @@ def make_loss(
     level: float = 0.5,
     others: Sequence[str] = (),
 ) -> Loss:
-    r"""Return the loss of that name, or the given loss.
+    r"""Return the loss of a name, or the given loss.
 
     ===================================  ====================================  ===========
     name                                 ℓ(ξ), with \|ξ\| the length            reads
@@ -159,13 +159,13 @@ def make_loss(
     Parameters
     ----------
     loss : str or Loss
-        A name of the table, or a loss, which is returned as it is.
+        A name of the table, or a loss, which is returned unchanged.
     n_outputs : int or None
-        Number of outputs; None if that is not known yet, which checks the parameters.
+        Number of outputs; None, if it is not known yet, only checks the parameters.
     kappa, epsilon, level : float
         κ > 0, ε >= 0, τ in (0, 1).
     others : sequence of str
-        Further names that the caller knows, for the sentence of the error.
+        Other names that the caller accepts, for the error message.
 
     Returns
     -------
@@ -174,8 +174,8 @@ def make_loss(
     Raises
     ------
     ValueError
-        If there is no loss of that name, a parameter is not allowed, or the given loss is made
-        for another number of outputs.
+        If the name is unknown, a parameter is invalid, or the given loss has another number of
+        outputs.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def make_loss(
 
 
 def parameters_of(loss: object) -> tuple[str, ...]:
-    """Return the names of the parameters that a loss of that name reads; none for a given loss.
+    """Return the names of the parameters that a named loss uses; empty for a loss object.
 
     Examples
     --------
@@ -219,18 +219,19 @@ def curve_loss(
 ) -> Loss:
     r"""Return a loss of residual curves, in coordinates scaled by √μ.
 
-    With :math:`\|\xi\|` the norm of L²(μ), names mean what they do in :func:`make_loss`; but
-    "huber" is :class:`CurveHuber` and "squared_epsilon_insensitive" :class:`CurveInsensitive`, in
-    the norm of L^p for ``norm`` = p; "absolute", "pinball" and "squared_pinball" are integrals
-    over the points. A given loss that depends on the length of the residual only is one of that
-    norm, and any other one of one output is integrated over the points: :class:`Pointwise`.
+    The names are those of :func:`make_loss`, with :math:`\|\xi\|` the norm of L²(μ). "huber" is
+    :class:`CurveHuber` and "squared_epsilon_insensitive" :class:`CurveInsensitive`, in the L^p
+    norm for ``norm`` = p. "absolute", "pinball" and "squared_pinball" are integrals over the
+    points. A loss object that depends only on the length of the residual is applied to the norm.
+    Any other loss of one output is integrated over the points, see :class:`Pointwise`.
 
     Parameters
     ----------
     loss : str or Loss
-        A name, or a loss: of one output, of any number, or of curves.
+        A name, or a loss: of one output, of any number of outputs, or of curves.
     measure, norm
-        As in :class:`CurveHuber`; the norm is for the names above.
+        As in :class:`CurveHuber`. ``norm`` is used only by "huber" and
+        "squared_epsilon_insensitive".
     kappa, epsilon, level : float
         As in :func:`make_loss`.
 
