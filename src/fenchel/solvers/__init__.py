@@ -1,4 +1,4 @@
-"""Solvers: each returns a dual point with its certificate."""
+"""Solvers, which return a dual point with its certificate."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _MANY_UNKNOWNS = 256
 
 
 def takes_gram(solver: str | Solver) -> bool:
-    """Whether the solver can do with a Gram matrix in place of features.
+    """Whether the solver accepts a Gram matrix in place of features.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
 
 
 def first_that_can(solvers: Sequence[Solver], problem: Problem) -> Solver:
-    """Return the first of the solvers that can solve the problem; the last one must.
+    """Return the first solver that can solve the problem; the last one must be able to.
 
     Examples
     --------
@@ -99,11 +99,11 @@ def first_that_can(solvers: Sequence[Solver], problem: Problem) -> Solver:
 
 
 def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: int) -> Solver:
-    """Return the solver of that name, or the given one, if it can solve the problem.
+    """Return the solver of a name, or the given solver, if it can solve the problem.
 
-    ``"auto"`` takes the closed form where the loss is plainly squared; each output by itself where
-    several do not interact and one system for all would be large; SMO on a Gram matrix (kernels
-    of nearly full rank), for one output or coupled ones; and Newton elsewhere.
+    ``"auto"`` chooses the closed form for the squared loss. It solves each output separately if
+    several outputs do not interact and one system for all would be large. It chooses SMO on a Gram
+    matrix (kernels of nearly full rank), for one output or coupled outputs; otherwise Newton.
 
     Examples
     --------

@@ -225,11 +225,11 @@ def ascend_in_pairs(
     tol: float,
     max_steps: int,
 ) -> int:
-    """Steps on pairs of one output, the most violating coordinate and its best partner.
+    """Update pairs of coordinates of one output: the most violating and its best partner.
 
-    So the sum of each output is kept: they lie one after the other, from 0 to ``ends``.
-    ``dual`` and ``pull`` are updated in place. Ends when the largest slope of a pair is
-    ``tol``; returns the number of steps.
+    The sum over each output does not change. Outputs are stored one after the other, up to
+    ``ends``. ``dual`` and ``pull`` are updated in place. Stops when the largest slope of a pair
+    is ``tol``; returns the number of steps.
     """
     n, eps, by_row = dual.size, np.float32(epsilon), len(gram) < dual.size
     costs = _settled(gram, coupling, dual, box, ends, eps)
@@ -281,7 +281,7 @@ def ascend_alone(
     tol: float,
     max_steps: int,
 ) -> int:
-    """Steps on the coordinate that gains most; as :func:`ascend_in_pairs`, without offset."""
+    """Update the coordinate that gains most; as :func:`ascend_in_pairs`, without offset."""
     n, eps, by_row = dual.size, np.float32(epsilon), len(gram) < dual.size
     costs, bits = _settled(gram, coupling, dual, box, ends, eps), np.empty(n, np.int32)
     _, up, down, bend_up, bend_down = costs

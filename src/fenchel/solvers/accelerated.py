@@ -14,25 +14,25 @@ Moving = tuple[FloatArray, ...]
 
 
 class Accelerated:
-    r"""Some of the points of FISTA with adaptive restart.
+    r"""Iterator over points of FISTA with adaptive restart.
 
     .. math:: x^{k+1} = \mathrm{step}(z^k), \qquad
               z^{k+1} = x^{k+1} + \frac{t_k - 1}{t_{k+1}} (x^{k+1} - x^k), \qquad
               t_{k+1} = \tfrac12 \left(1 + \sqrt{1 + 4 t_k^2}\right)
 
-    and back to t = 1 where the momentum points uphill,
-    :math:`\langle z^k - x^{k+1}, x^{k+1} - x^k \rangle > 0`. An iterator over number and point of
-    each ``check``-th step, and of the last one. It is no generator: Python drops an interrupt that
-    arrives while it closes one that was left early.
+    It restarts with t = 1 if the momentum points uphill,
+    :math:`\langle z^k - x^{k+1}, x^{k+1} - x^k \rangle > 0`. It returns the number and the point
+    of every ``check``-th step, and of the last step. It is not a generator, because Python drops
+    an interrupt that arrives while it closes a generator that was left early.
 
     Parameters
     ----------
     step : callable
         The proximal gradient step from an extrapolated point.
     start : tuple of array
-        The first point, and what moves with it.
+        The first point, and arrays that are extrapolated with it.
     check, max_iter : int
-        Steps from one point to the next, and of all.
+        Number of steps between returned points, and maximum number of steps.
     weight : float or array (n, 1), optional
         The metric of the inner product.
 

@@ -1,4 +1,4 @@
-"""Anderson's extrapolation of a fixed-point iteration."""
+"""Anderson acceleration of a fixed-point iteration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _IDLE, _PLAIN = 50, 20  # steps without progress, and plain steps then; half and
 
 
 class Anderson:
-    """Extrapolates z -> z + step(z) from the last few points, of so many numbers.
+    """Anderson acceleration of z -> z + step(z), from the last few points.
 
     References
     ----------
@@ -29,7 +29,7 @@ class Anderson:
         self.forget()
 
     def forget(self) -> None:
-        """Start anew: the map has changed."""
+        """Restart, after the map has changed."""
         self._least, self._idle = np.inf, 0
         self._drop()
 
@@ -41,9 +41,9 @@ class Anderson:
     def __call__(self, point: FloatArray, step: FloatArray, length: float) -> FloatArray:
         """Return the next point from a point, the step there, and the length of that step.
 
-        A step longer than the one before it shows that extrapolation went astray: then
-        the plain step is taken. Where steps have ceased to become shorter, as when
-        extrapolation goes in circles, a number of plain steps are, which always converge.
+        If a step is longer than the previous one, the extrapolation has failed and the plain
+        step is taken. If steps no longer become shorter, for example because extrapolation
+        cycles, a number of plain steps are taken, which always converge.
         """
         if length < self._least:
             self._least, self._idle = length, 0

@@ -1,4 +1,4 @@
-"""Dual coordinates of greedy ascent, in units where nothing has units."""
+"""Dual coordinates of greedy ascent, in dimensionless units."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROUNDED = 1e-12  # share of a bound within which a coordinate is on it
 
 
 class Round(NamedTuple):
-    """What steps among some coordinates have done: their number, and those that moved, by what."""
+    """Result of steps on some coordinates: their number, and the changes of coordinates."""
 
     steps: int
     places: IntArray
@@ -24,10 +24,10 @@ class Round(NamedTuple):
 
 
 class Ascent:
-    """Dual coordinates a, bounds and slopes, in units where residuals and kernel are near one.
+    """Dual coordinates a, bounds and slopes, scaled so that residuals and kernel are near one.
 
-    Those of one output after the other, p times n of them. ``pull`` is K a + q a - y, the slope of
-    the smooth part, in the precision that it is kept in; K is the kernel of all coordinates.
+    There are p times n coordinates, one output after the other. ``pull`` is K a + q a - y, the
+    slope of the smooth part, in its stored precision. K is the kernel of all coordinates.
     """
 
     def __init__(self, problem: Problem, spread: float, precision: type) -> None:
@@ -52,7 +52,7 @@ class Ascent:
         self.loop = _greedy.ascend_in_pairs if problem.fit_intercept else _greedy.ascend_alone
 
     def times(self, vector: FloatArray) -> AnyArray:
-        """K times a vector."""
+        """Return K times a vector."""
         raise NotImplementedError
 
     def run(self, slope: float) -> None:
@@ -60,7 +60,7 @@ class Ascent:
         raise NotImplementedError
 
     def start(self, dual: FloatArray) -> None:
-        """Start near dual vectors β, (n, p): what is on a bound, or zero, stays where it can."""
+        """Start near dual vectors β, (n, p); if possible, values at a bound or zero stay there."""
         placed = np.clip(self.unit * dual.T.ravel(), self.box[0], self.box[1])
         for end in self.box[:2]:
             placed = np.where(np.abs(placed - end) <= _ROUNDED * np.abs(end), end, placed)
@@ -76,7 +76,7 @@ class Ascent:
         self.renew()
 
     def objective(self) -> float:
-        """That of the dual problem, which is zero at zero; it has no units."""
+        """Objective of the dual problem, which is zero at zero; dimensionless."""
         a, bent = self.dual, curvature(self.dual, self.box) * self.dual
         image = self.pull.astype(np.float64) - bent + self.targets
         linear = float(self.targets @ a) - self.epsilon * float(np.abs(a).sum())
@@ -103,15 +103,15 @@ class Ascent:
         return True
 
     def renew(self) -> None:
-        """Compute the slopes anew."""
+        """Recompute the slopes."""
         curved = curvature(self.dual, self.box) * self.dual
         self.pull = (self.times(self.dual) + curved - self.targets).astype(self.pull.dtype)
 
     def steps_among(self, places: IntArray, gram: AnyArray, slope: float, limit: int) -> Round:
         """Ascend on some coordinates, in increasing order.
 
-        ``gram`` is K among them in single precision, or the values among their rows where all
-        outputs have the same ones.
+        ``gram`` is K of these coordinates in single precision, or the kernel values of their
+        rows, if all outputs have the same rows.
         """
         pull = self.pull[places].astype(np.float32)
         box, before = self.box[:, places], self.dual[places]
@@ -128,15 +128,15 @@ class Ascent:
 
     @property
     def ends(self) -> IntArray:
-        """Where the coordinates of each output end."""
+        """End index of the coordinates of each output."""
         return self.problem.n_rows * np.arange(1, self.problem.n_outputs + 1)
 
     def by_output(self, vector: AnyArray) -> AnyArray:
-        """A vector of all coordinates with a row for each output, (p, n)."""
+        """Reshape a vector of all coordinates to one row for each output, (p, n)."""
         return vector.reshape(self.problem.n_outputs, self.problem.n_rows)
 
     def edges(self) -> tuple[FloatArray, FloatArray]:
-        """Slopes of growing (negative if it gains) and of shrinking (positive if it gains)."""
+        """Slopes of increases (negative if they gain) and of decreases (positive if they gain)."""
         a, eps = self.dual, self.epsilon
         grow = np.where(a >= 0.0, eps, -eps) + self.pull
         shrink = np.where(a > 0.0, eps, -eps) + self.pull
@@ -146,7 +146,7 @@ class Ascent:
         )
 
     def steepest(self) -> float:
-        """Return the largest slope of a step; take note of the offsets that go with them."""
+        """Return the largest slope of a step, and store the corresponding offsets."""
         grow, shrink = (self.by_output(edge) for edge in self.edges())
         if not self.problem.fit_intercept:
             return max(-float(grow.min()), float(shrink.max()))
@@ -155,18 +155,18 @@ class Ascent:
         return float((most - least).max())
 
     def gains(self) -> tuple[FloatArray, FloatArray]:
-        """What coordinates gain per unit by growing and by shrinking, at the present offsets."""
+        """Gains per unit of increasing and decreasing each coordinate, at the current offsets."""
         grow, shrink = self.edges()
         offset = np.repeat(self.offset, self.problem.n_rows)
         return -offset - grow, shrink + offset
 
     @property
     def finite(self) -> bool:
-        """Whether it got somewhere: rounding may drive coordinates without bounds off."""
+        """Whether all values are finite; rounding may make unbounded coordinates diverge."""
         return bool(np.isfinite(self.dual).all() and np.isfinite(self.offset).all())
 
     def inside(self) -> AnyArray:
-        """Which coordinates are neither at a bound nor at zero."""
+        """Mask of the coordinates that are neither at a bound nor at zero."""
         return (self.dual > self.box[0]) & (self.dual < self.box[1]) & (self.dual != 0.0)
 
     def result(self) -> WarmStart:
@@ -176,5 +176,5 @@ class Ascent:
 
 
 def curvature(dual: FloatArray, box: FloatArray) -> FloatArray:
-    """What the conjugate adds to the curvature of each coordinate where it is."""
+    """Curvature of the conjugate at the current value of each coordinate."""
     return np.where(dual > 0.0, box[3], box[2])

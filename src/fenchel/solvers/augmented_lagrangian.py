@@ -22,35 +22,35 @@ _PASSES_BETWEEN = 10  # of the inner solver, before its gap is looked at
 
 @dataclass(frozen=True)
 class AugmentedLagrangian(LoopSolver):
-    r"""Alternates box-constrained coordinate descent and gradient steps on the offset.
+    r"""Augmented Lagrangian method: coordinate descent in a box, gradient steps on the offset.
 
     .. math:: \max_b \min_a\; \tfrac12 \|\Phi^\top a S\|_F^2
               - \sum_i \langle a_i, y_i - b\rangle + \sum_i (c_i \ell)^*(a_i)
               + \tfrac{\mu}{2} \Big\| \sum_i a_i \Big\|^2,
               \qquad b \leftarrow b + \mu \sum_i a_i
 
-    The formula is that of the supplement, with the same α and C = 1 / (alpha n). As printed it
-    is ``AugmentedLagrangian(mu=10.0, inner=None, block=False)``, but for its start, here the
-    best constant and there zero; the defaults are a variant that needs fewer passes.
+    This is the formula of the supplement, with the same α and C = 1 / (alpha n). The algorithm as
+    printed is ``AugmentedLagrangian(mu=10.0, inner=None, block=False)``, except that it starts at
+    zero and this class at the best constant. The defaults are a variant that needs fewer passes.
 
     Parameters
     ----------
     tol : float
         Relative duality gap at which it stops.
     max_iter : int
-        Limit on the number of passes over the rows.
+        Maximum number of passes over the rows.
     mu : float, optional
-        Penalty, and step on the offset, > 0. None is ten times the mean diagonal of the kernel
-        over n. With 10 itself, as printed, steps of the inner solver are eleven times shorter for
-        kernels with diagonal 1: see the page of Table 2 in ``experiments/results``.
+        Penalty, and step size for the offset, > 0. None is ten times the mean diagonal of the
+        kernel divided by n. With 10, as printed, steps of the inner solver are eleven times
+        shorter for kernels with diagonal 1: see the page of Table 2 in ``experiments/results``.
     inner : int, optional
-        Passes of the inner solver for each step on the offset. None solves the inner problem,
-        to a tenth of the gap that the whole one has.
+        Passes of the inner solver for each step on the offset. None solves the inner problem
+        to a tenth of the gap of the whole problem.
     block : bool
-        Whether a step of the inner solver moves a whole row or, as printed, one coordinate of
-        it, which needs a loss without coupling of the outputs.
+        Whether a step of the inner solver updates a whole row. If False, as printed, it updates
+        one coordinate, which requires a loss that does not couple the outputs.
     random_state : int
-        Seed of the order.
+        Seed of the random order.
 
     References
     ----------
@@ -113,10 +113,10 @@ class AugmentedLagrangian(LoopSolver):
 
 
 def inner_gap(problem: Problem, state: State, targets: FloatArray, mu: float) -> float:
-    """Duality gap of the inner problem at a state, in the units of the whole one.
+    """Duality gap of the inner problem at a state, in the units of the whole problem.
 
-    It is the dual of the same problem with an offset μ Σ a that is penalized by half its square
-    over μ, and ``targets`` less the one that is held.
+    The inner problem is the dual of the same problem with an offset μ Σ a, penalized by half its
+    square over μ, and with the fixed offset subtracted from ``targets``.
     """
     total = state.coef.sum(axis=0)
     dual = state.coef / problem.weight[:, None]

@@ -1,4 +1,4 @@
-"""What a solver takes and returns."""
+"""The interface of solvers: their input and their result."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ _SUMS = 1e-13  # relative rounding errors of sums over rows
 
 @dataclass(frozen=True)
 class Solution:
-    """The best certified point that a solver found.
+    """Result of a solver: the best certified point it found.
 
     Attributes
     ----------
     dual : ndarray of shape (n, p)
         Feasible dual vectors β, in units of the subgradient of the loss.
     weights : ndarray
-        Weights of the model's function, as the design has them.
+        Weights of the model's function, in the form of the design.
     offset : ndarray of shape (p,)
-        The offset b, exactly zero without intercept.
+        The offset b; exactly zero without intercept.
     certificate : Certificate
         Primal objective of this model and dual objective of this point.
     status : Status
-        Whether it converged, and what to do if not.
+        Whether the solver converged, and what to do if not.
     n_iter : int
-        Number of Newton steps, sweeps or whatever the solver counts.
+        Number of iterations: Newton steps, sweeps or others, depending on the solver.
     history : list of Progress
         One entry per outer iteration.
     source : ndarray of shape (n, p) or None
-        The point whose function the model is, where that is known: ``dual`` as a rule.
+        The dual point whose function is the model, usually ``dual``; None if unknown.
     nearby : ndarray of shape (n, p) or None
-        A point to start similar problems from, if there is a better one than ``dual``.
+        A better warm start than ``dual`` for similar problems, if there is one.
     nearby_values : ndarray of shape (n, p) or None
-        Values on the rows of the function that it stands for, where they are known.
+        Values of the function of ``nearby`` on the rows, if known.
 
     Examples
     --------
@@ -69,12 +69,12 @@ class Solution:
 
 
 class WarmStart(NamedTuple):
-    """A dual point and an offset to start from, those of a similar problem.
+    """Warm start: a dual point and an offset from a similar problem.
 
-    With the ``alpha`` of that problem, the function it was solved by is the start, and not
-    the multiple of it that the dual point stands for at another strength. ``values`` (n, p) are
-    those on the rows of the function that the dual point stands for in the problem to solve,
-    where they are known: :class:`Splitting` starts without a product then.
+    With the ``alpha`` of that problem, the solver starts at the function that solved it. Without,
+    it starts at the function of the dual point for the new strength, which is a multiple of it.
+    ``values`` (n, p), if known, are the values on the rows of the function that the dual point
+    defines in the new problem. :class:`Splitting` then starts without a kernel product.
 
     Examples
     --------
@@ -97,10 +97,11 @@ class WarmStart(NamedTuple):
 def start_of(
     problem: Problem, warm_start: WarmStart | None
 ) -> tuple[FloatArray, FloatArray, Certified]:
-    """Return a feasible dual point and an offset to begin at, and the certificate of both.
+    """Return a feasible dual point and an offset to start from, and the certificate of both.
 
-    Those of the best constant where the start fits worse, as one from other targets may: offsets
-    far away, and dual points that are too large by orders, take more steps to come back.
+    If the warm start fits worse than the best constant, for example because it is from other
+    targets, the best constant is used. Distant offsets and much too large dual points need more
+    steps to recover from.
     """
     if warm_start is not None:
         offset = warm_start.offset if problem.fit_intercept else np.zeros(problem.n_outputs)
@@ -125,7 +126,7 @@ def _worse_than_constant(
 
 
 def needs_plain_features(problem: Problem) -> str | None:
-    """Say what is missing for a solver that knows features (n, r) only.
+    """Return what is missing for a solver that accepts only features (n, r), or None.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def needs_plain_features(problem: Problem) -> str | None:
 
 
 def needs_scalar_kernel(problem: Problem) -> str | None:
-    """Say what is missing for a solver that knows a scalar kernel and complete rows only.
+    """Return what is missing for a solver of scalar kernels and complete rows, or None.
 
     Examples
     --------
@@ -169,7 +170,7 @@ def needs_scalar_kernel(problem: Problem) -> str | None:
 
 
 def needs_squares(problem: Problem) -> str | None:
-    """Say what is missing for a solver of one linear system."""
+    """Return what is missing for a solver of the squared loss, or None."""
     box = problem.loss.box(problem.n_outputs)
     if box is not None and box.is_squared:
         return None
@@ -177,9 +178,9 @@ def needs_squares(problem: Problem) -> str | None:
 
 
 class Solver(Protocol):
-    """An algorithm that maximizes the dual of a problem.
+    """Interface of algorithms that maximize the dual of a problem.
 
-    ``takes_gram`` says whether it can do with a Gram matrix in place of features.
+    ``takes_gram`` says whether the solver accepts a Gram matrix in place of features.
 
     Examples
     --------
@@ -193,7 +194,7 @@ class Solver(Protocol):
     takes_gram: ClassVar[bool] = False
 
     def requires(self, problem: Problem) -> str | None:
-        """Return None if it can solve this problem, else a sentence on what is missing."""
+        """Return None if it can solve this problem, else a sentence that says what is missing."""
         ...
 
     def solve(
@@ -207,16 +208,16 @@ class Solver(Protocol):
 
 
 def threads_for(problem: Any) -> AbstractContextManager[Any]:
-    """One thread of linear algebra on kernel rows, whose tiles have threads of their own.
+    """Limit BLAS to one thread on kernel rows, whose tiles are computed in several threads.
 
-    So fits are the same bit for bit for any number of threads.
+    Fits are then bit for bit the same for any number of threads.
     """
     design = getattr(problem, "design", None)  # problems of norms have none
     return nullcontext() if design is None else threads_that_pay(0)
 
 
 class LoopSolver:
-    """What solvers share that yield certified points until the gap is small."""
+    """Base class of solvers that yield certified points until the gap is small."""
 
     tol: float
     remedy: ClassVar[str] = "increase max_iter, or use solver='newton'"
@@ -236,7 +237,7 @@ class LoopSolver:
 
 
 class NormSolver(Protocol):
-    """An algorithm for least squares with a norm as penalty or bound, or with none.
+    """Interface of algorithms for least squares with a norm as penalty or bound, or without.
 
     Examples
     --------
@@ -251,7 +252,7 @@ class NormSolver(Protocol):
     """
 
     def requires(self, problem: NormProblem) -> str | None:
-        """Return None if it can solve this problem, else a sentence on what is missing."""
+        """Return None if it can solve this problem, else a sentence that says what is missing."""
         ...
 
     def solve(
@@ -271,7 +272,7 @@ def solution_of(
     nearby: FloatArray | None = None,
     nearby_values: FloatArray | None = None,
 ) -> Solution:
-    """Solution of a loop that has ended: its best point, or another one in its place.
+    """Return the solution of a loop that has ended: its best point, or the given one.
 
     Examples
     --------
@@ -301,10 +302,10 @@ def solution_of(
 
 
 def judged_again(solution: Solution, primal: float, tol: float) -> Solution:
-    """The same solution with the objective of the model as it is stored.
+    """Return the solution with the objective of the stored model.
 
-    It differs by the rounding errors of predictions; where those are only what sums have, the
-    gap that is known keeps more digits than a difference.
+    The two objectives differ by the rounding errors of predictions. If the difference is only the
+    rounding error of sums, the known gap is kept, which is more precise than a difference.
 
     Examples
     --------
@@ -328,9 +329,9 @@ def judged_again(solution: Solution, primal: float, tol: float) -> Solution:
 
 
 def settled(loop: Loop[Certified], point: Certified, count: int, how: str) -> Solution:
-    """Solution of a solver that certifies once, at its end.
+    """Return the solution of a solver that certifies only once, at its end.
 
-    ``how`` says what it did, and behind a semicolon what to do if that was not good enough.
+    ``how`` says what the solver did and, after a semicolon, what to do if the gap is too large.
 
     Examples
     --------
@@ -350,7 +351,7 @@ def settled(loop: Loop[Certified], point: Certified, count: int, how: str) -> So
 
 
 def side_by_side(parts: Sequence[Solution], tol: float) -> Solution:
-    """Solution of outputs that were solved one by one, with the sum of their certificates.
+    """Return the joint solution of separately solved outputs, with summed certificates.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The squared loss: one linear system."""
+"""Closed-form solution for the squared loss, by one linear system."""
 
 from __future__ import annotations
 
@@ -34,24 +34,25 @@ MOST_FACTORS = 16
 
 @dataclass(frozen=True)
 class ClosedForm:
-    r"""Kernel ridge regression, weights and intercept included.
+    r"""Closed-form kernel ridge regression, with sample weights and intercept.
 
     .. math:: \beta = C^{-1/2} (I + s\, C^{1/2} K C^{1/2})^{-1} C^{1/2} (y - b)
 
-    for each eigenvalue s of the coupling, b such that :math:`\sum_i c_i \beta_i = 0`. Solved
-    in the smaller of the spaces of features and rows; outputs are rotated to the eigenvectors
-    of the coupling, so that no Kronecker product is formed.
+    for each eigenvalue s of the coupling, with b such that :math:`\sum_i c_i \beta_i = 0`. The
+    system is solved in the smaller of the spaces of features and rows. Outputs are rotated to the
+    eigenvectors of the coupling, so that no Kronecker product is formed.
 
     Parameters
     ----------
     tol : float
         Relative gap below which the solution counts as converged.
     singular_values : bool
-        Where the squares of the data lose too many digits for that, go on with the singular
-        values of the data themselves: for plain features and independent outputs only.
+        Whether to use a singular value decomposition of the features if the normal equations
+        lose too many digits. Only for plain features and independent outputs.
     of_weights : bool
-        Whether the model is that of the weights solved for, which at small alpha keep digits
-        that those of the dual point, Φᵀβ over alpha, have lost; else only above ``tol``.
+        Whether the model has the weights of the linear system. For small alpha they are more
+        precise than the weights of the dual point, Φᵀβ over alpha. If False, they are used only
+        if the gap is above ``tol``.
 
     Examples
     --------
@@ -70,7 +71,7 @@ class ClosedForm:
     of_weights: bool = False
 
     def requires(self, problem: Problem) -> str | None:
-        """Return None for the plain squared loss, else a sentence on what is missing."""
+        """Return None for the squared loss, else a sentence that says what is missing."""
         missing = needs_scalar_kernel(problem)
         if missing is None and self.singular_values:
             missing = needs_plain_features(problem) or _needs_independence(problem)
@@ -85,10 +86,10 @@ class ClosedForm:
         warm_start: WarmStart | None = None,
         callback: Callback | None = None,
     ) -> Solution:
-        """Return the solution, certified; ``warm_start`` has no use here.
+        """Return the certified solution; ``warm_start`` is ignored.
 
-        Where its one system would take longer than there is time, conjugate gradients solve it as
-        far as they come.
+        If the system would take longer than the time limit, conjugate gradients are used, as
+        far as they get.
         """
         by_products, left = ConjugateGradients(self.tol), time_left(callback)
         limited = np.isfinite(left) and by_products.requires(problem) is None
@@ -247,7 +248,7 @@ def _by_singular_values(problem: Problem) -> Certified:
 
 
 def groups_of(values: FloatArray) -> list[tuple[float, IntArray]]:
-    """Different values, up to rounding, each with the places where it is.
+    """Return the distinct values, up to rounding, each with its indices.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The problem handed to a conic interior-point solver: the independent reference."""
+"""Solution by a conic interior-point solver, as an independent reference."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from fenchel.solvers.loop import Loop
 
 @dataclass(frozen=True)
 class Conic:
-    r"""Quadratic or second-order cone program for Clarabel.
+    r"""Quadratic or second-order cone program, solved by Clarabel.
 
-    The loss is an infimal convolution of simple parts, so that a residual is a sum of
-    variables with simple costs:
+    The loss is an infimal convolution of simple parts, so a residual is a sum of variables with
+    simple costs:
 
     .. math:: \min \tfrac12 \|V\|_F^2 + \sum_{ij} c_i \left( \tfrac{s_{ij}^2}{2 q_j}
               + u_j t_{ij}^+ - l_j t_{ij}^- \right) \quad \text{s.t.}\quad
               S V^\top \varphi_i + b + s_i + t_i^+ - t_i^- + d_i = y_i,\;
               \|d_i\|_2 \le \varepsilon,
 
-    where s is split by sign too if its curvature is not the same on both sides. Where curves
-    must not cross, the order of the residuals is one inequality more for each row and pair of
-    neighbouring levels. The dual point is the multiplier of the equality, certified as any
-    other. Needs the package ``clarabel``; cost and memory grow fast with n, p and the rank. It
-    certifies once, at its end: a callback cannot stop it, a limit on its time can.
+    where s is also split by sign if its curvature differs between the two signs. If curves must
+    not cross, there is one more inequality for each row and pair of neighbouring levels. The dual
+    point is the multiplier of the equality and is certified like any other. The package
+    ``clarabel`` is required. Cost and memory grow fast with n, p and the rank. The solver
+    certifies only once, at its end. A callback cannot stop it, but a time limit can.
 
     Parameters
     ----------
     tol : float
-        Relative duality gap, as judged by the library's own certificate.
+        Relative duality gap, as measured by the library's own certificate.
     max_iter : int
-        Limit on the number of interior-point iterations.
+        Maximum number of interior-point iterations.
 
     References
     ----------
@@ -64,7 +64,7 @@ class Conic:
     max_iter: int = 200
 
     def requires(self, problem: Problem) -> str | None:
-        """Return None for losses that a cone program knows, if Clarabel is installed."""
+        """Return None for losses with conic parts, if Clarabel is installed."""
         if problem.design.subset(np.arange(1)).matrix() is None:  # of one row it costs nothing
             return Gram.refusal
         if importlib.util.find_spec("clarabel") is None:
@@ -79,7 +79,7 @@ class Conic:
         warm_start: WarmStart | None = None,
         callback: Callback | None = None,
     ) -> Solution:
-        """Return the certified solution; ``warm_start`` has no use here."""
+        """Return the certified solution; ``warm_start`` is ignored."""
         import clarabel  # noqa: PLC0415  (optional)
 
         loop: Loop[Certified] = Loop(self.tol, callback)

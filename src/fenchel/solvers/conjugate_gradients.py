@@ -1,4 +1,4 @@
-"""The squared loss by products with the kernel alone: no (n, n) array."""
+"""Conjugate gradients for the squared loss, without an (n, n) array."""
 
 from __future__ import annotations
 
@@ -37,24 +37,25 @@ _PARTS = 16  # sums over landmarks that are held at once, however many threads t
 
 @dataclass(frozen=True)
 class ConjugateGradients:
-    r"""Conjugate gradients for kernel ridge regression, preconditioned by landmarks.
+    r"""Conjugate gradients for kernel ridge regression, with a Nyström preconditioner.
 
     .. math:: (K + D)\, u = y - b, \qquad D = \mathrm{diag}(1 / (s c)), \qquad
               P = K_{nm} K_{mm}^{-1} K_{mn} + D
 
-    for each eigenvalue s of the coupling, :math:`\sum_i u_i = 0` with an intercept. Each step is
-    one product with K for all outputs. It is added up, so that certificates, one for each step,
-    need none; after 20 steps it is computed anew, against rounding.
+    for each eigenvalue s of the coupling, with :math:`\sum_i u_i = 0` for an intercept. Each step
+    needs one product with K for all outputs. The products are accumulated, so the certificate of
+    each step needs no further one. After 20 steps the product is recomputed to remove rounding
+    errors.
 
     Parameters
     ----------
     tol : float
         Relative duality gap at which it stops.
     max_iter : int
-        Limit on the number of steps.
+        Maximum number of steps.
     rank : int
-        Number of landmarks m, rows that are drawn by what those before them leave out, with a
-        fixed seed: (n, m) numbers are kept.
+        Number of landmarks m. They are drawn with a fixed seed, with probabilities proportional
+        to the weighted residual diagonal of the landmarks before. (n, m) numbers are stored.
 
     References
     ----------
@@ -79,7 +80,7 @@ class ConjugateGradients:
     rank: int = 1000
 
     def requires(self, problem: Problem) -> str | None:
-        """Return None for the plain squared loss and a kernel by its values."""
+        """Return None for the squared loss and a design of kernel values."""
         missing = needs_scalar_kernel(problem)
         if missing is None and problem.design.kernel_values is None:
             missing = "needs kernel values: set features='kernel_rows'"
@@ -114,10 +115,10 @@ class ConjugateGradients:
 
 
 def shift_of(weight: FloatArray, value: float, largest: float) -> FloatArray:
-    """What is added to the diagonal of K, d = 1/(s c), for weights c and one value s, (n,).
+    """Return the shift d = 1/(s c) of the diagonal of K, (n,), for weights c and one value s.
 
-    Residuals are d (K + d)⁻¹ (y - b). Where s c times the largest diagonal entry is less than
-    1e-40 they are y - b whatever it is, and d is kept within the floats.
+    Residuals are d (K + d)⁻¹ (y - b). If s c times the largest diagonal entry is less than 1e-40,
+    they are y - b for any such shift, and d is limited so that it does not overflow.
     """
     sizes, least = value * weight, _NOTHING / (largest or 1.0)
     if not sizes.max() > least:

@@ -1,4 +1,4 @@
-"""Compiled sweeps of coordinate descent, and what their solvers share."""
+"""Compiled sweeps of coordinate descent, and functions that their solvers share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Three = tuple[FloatArray, FloatArray, FloatArray]
 
 @dataclass
 class State:
-    """Dual coefficients a = c β (n, p), the weights w = Φᵀ a S they stand for, multipliers θ."""
+    """Dual coefficients a = c β (n, p), their weights w = Φᵀ a S, and multipliers θ."""
 
     coef: FloatArray
     weights: FloatArray
@@ -36,7 +36,7 @@ class State:
 
 
 def unsuitable(problem: Problem, block: bool) -> str | None:
-    """Say what is missing for compiled coordinate descent, of whole rows or not."""
+    """Return what is missing for compiled coordinate descent, by rows or coordinates, or None."""
     missing = needs_plain_features(problem)
     if missing is not None:
         return missing
@@ -51,7 +51,7 @@ def unsuitable(problem: Problem, block: bool) -> str | None:
 
 
 class Sweeps:
-    """The compiled sweeps, with what does not change between them."""
+    """The compiled sweeps, with the data that do not change between them."""
 
     def __init__(self, problem: Problem, block: bool = True) -> None:
         box, design = problem.loss.box(problem.n_outputs), problem.design
@@ -65,9 +65,9 @@ class Sweeps:
         self._curvature = curvature(self.features, self._coupling)
 
     def draw(self, random: np.random.Generator, rows: IntArray | None = None) -> IntArray:
-        """As many rows at random as a pass has, with repeats; of some rows only, where given.
+        """Draw as many random rows as a pass has, with replacement, optionally among ``rows``.
 
-        Where steps are of coordinates, as many pairs of a row and an output.
+        If steps update single coordinates, pairs of a row and an output are drawn.
         """
         n, p = self._problem.n_rows, self._problem.n_outputs
         rows = np.arange(n) if rows is None else rows
@@ -83,9 +83,10 @@ class Sweeps:
         targets: FloatArray | None = None,
         penalty: float = 0.0,
     ) -> None:
-        """One step for each row or coordinate, in this order.
+        """Do one step for each row or coordinate, in this order.
 
-        The offset is free, unless ``targets`` less a fixed one are given with a ``penalty``.
+        The offset is free, unless a ``penalty`` is given, with a fixed offset subtracted from
+        ``targets``.
         """
         problem, free = self._problem, self._problem.fit_intercept and targets is None
         given = problem.targets if targets is None else targets
@@ -101,7 +102,7 @@ class Sweeps:
 def judged(
     problem: Problem, count: int, dual: FloatArray, offset: FloatArray
 ) -> Iterate[Certified]:
-    """Certificate of a point, with the best offset where that is exact."""
+    """Return the certificate of a point, with the best offset if that is exact."""
     return Iterate(count, problem.certify(dual, None if problem.separable else offset))
 
 

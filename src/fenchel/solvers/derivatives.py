@@ -1,4 +1,4 @@
-r"""Derivatives of predictions of a fit in all that the fit was made of, with bounds of error."""
+r"""Derivatives of predictions with respect to the inputs of a fit, with error bounds."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def sensitivity_of(
     Parameters
     ----------
     problem : Problem
-        With features (n, r) or a Gram matrix, and outputs coupled by a matrix.
+        A problem with features (n, r) or a Gram matrix, and outputs coupled by a matrix.
     fit : Solution or Smoothed
-        Its solution: the smaller its gap, the better.
+        The solution. The smaller its gap, the more accurate the derivatives.
     new : ndarray of shape (m, r) or (m, n)
-        Features of the new rows, for a Gram matrix their kernel values against the rows.
+        Features of the new rows. For a Gram matrix, their kernel values with the rows.
     gradient : ndarray of shape (m, p)
-        Derivatives of L in the predictions, at those of the fit.
+        Derivatives of L with respect to the predictions, at the predictions of the fit.
     smoothing : float, optional
-        Step t of the smoothed loss, if that was fitted.
+        Step t of the smoothed loss, if a smoothed loss was fitted.
 
     Returns
     -------
@@ -117,7 +117,7 @@ class _Piece:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    r"""Derivatives of a smooth function L of predictions of a fit.
+    r"""Derivatives of a smooth function L of the predictions of a fit.
 
     With :math:`g_v = \nabla_v L` and dual coefficients :math:`a_i = c_i \beta_i`, U and w solve
     the system of :mod:`fenchel.solvers.sensitivity`, and
@@ -125,19 +125,18 @@ class Sensitivity:
     .. math:: e = \sum_v k(\cdot, x_v)\, g_v - \sum_i k(\cdot, x_i)\, U_i, \qquad
               Q_i = e(x_i) B - w .
 
-    Then a change of :math:`a` by :math:`\dot a` moves L by :math:`\langle Q, \dot a \rangle`, and
-    one of the predictions at fixed dual vectors by :math:`-\langle U, \dot f \rangle` beside
-    what it moves directly, so that
+    A change of :math:`a` by :math:`\dot a` changes L by :math:`\langle Q, \dot a \rangle`. A
+    change of the predictions at fixed dual vectors by :math:`\dot f` changes L by
+    :math:`-\langle U, \dot f \rangle`, in addition to its direct effect. Therefore
 
     .. math:: \frac{\mathrm{d} L}{\mathrm{d} \log\alpha} = -\langle Q, a \rangle, \quad
               \frac{\mathrm{d} L}{\mathrm{d} B} = \sum_i e(x_i)^\top a_i, \quad
               \frac{\mathrm{d} L}{\mathrm{d} y} = U, \quad
               \frac{\mathrm{d} L}{\mathrm{d} \theta} = \sum_i \langle \dot e(x_i) B, a_i \rangle
 
-    where :math:`\dot e` has the derivatives of k in place of k. They hold where no dual vector
-    is at the border of its piece of the prox; at a border they are one-sided.
-
-    Of fits on features, the kernel is that of the features.
+    where :math:`\dot e` is e with the derivatives of k in place of k. These formulas are valid if
+    no dual vector is at the boundary of its piece of the prox; at a boundary the derivatives are
+    one-sided. For fits on features, the kernel is that of the features.
 
     **Error.** All derivatives are linear in a: :math:`\langle T, a \rangle`. With the pieces of
     the prox given, D the block diagonal of :math:`c_i J_i` and a gap G of the objective, the
@@ -148,34 +147,34 @@ class Sensitivity:
 
     by strong concavity of the dual objective on a piece. The largest
     :math:`\langle T, \delta \rangle` on this ellipsoid is
-    :math:`\sqrt{\langle T, u \rangle\, 2G / \alpha}` with u the solution of the same system for
-    values T and total 0. What dual vectors off the range of D are short of the prox of theirs is
-    known, and comes on top. This is what the methods ``error_of_`` return. It bounds the error of
-    derivatives, with g as given, where
+    :math:`\sqrt{\langle T, u \rangle\, 2G / \alpha}`, where u is the solution of the same system
+    for values T and total 0. For dual vectors outside the range of D, the distance from their prox
+    is known and is added. The methods ``error_of_`` return this sum. It is a bound on the error of
+    the derivatives, with g as given, if
 
-    - the prox is affine on pieces: squares, pinball losses, their thresholds, and insensitive
+    - the prox is piecewise affine: squares, pinball losses, their thresholds, and insensitive
       versions of one output;
-    - all dual vectors, of the fit and of their prox, are on the pieces of the solution's.
+    - all dual vectors of the fit, and their prox, are on the same pieces as those of the solution.
 
-    With other losses it is an estimate. Where a piece changes, derivatives jump, and no bound of
-    this kind exists.
+    For other losses it is an estimate. If a piece changes, derivatives jump, and no bound of this
+    kind exists.
 
     Attributes
     ----------
     problem : Problem
-        What was fitted.
+        The fitted problem.
     coef : ndarray of shape (n, p)
         a.
     gradient : ndarray of shape (m, p)
         g.
     push : ndarray of shape (n, p)
-        U, the derivatives of L in the targets.
+        U, the derivatives of L with respect to the targets.
     offset : ndarray of shape (p,)
         w.
     values : ndarray of shape (n, p)
         e on the rows.
     gap : float
-        G; NaN for a smoothed loss, whose derivatives have no bound.
+        G; NaN for a smoothed loss, for which there is no error bound.
 
     References
     ----------
@@ -209,24 +208,25 @@ class Sensitivity:
         return self.values @ self.problem.design.output_matrix - self.offset
 
     def alpha(self) -> float:
-        """In log alpha."""
+        """Derivative with respect to log alpha."""
         return -float(np.vdot(self._pull, self.coef))
 
     def sample_weight(self) -> FloatArray:
-        """In the weight of each row, (n,): how much more of the row would move L."""
+        """Derivative with respect to the weight of each row, (n,)."""
         weight = self.problem.sample_weight
         earned = np.einsum("ij,ij->i", self._pull, self.coef)
         return np.asarray(earned / weight - earned.sum() / weight.sum())
 
     def coupling(self) -> FloatArray:
-        """In the output matrix B = S Sᵀ, (p, p): symmetric, to be multiplied with changes of B."""
+        """Derivative with respect to B = S Sᵀ, symmetric (p, p), to be multiplied by a change."""
         found = self.values.T @ self.coef
         return np.asarray(0.5 * (found + found.T))
 
     def loss(self, lower: Loss, upper: Loss, width: float) -> float:
-        """In a parameter of the loss, from the loss a little below and above.
+        """Derivative with respect to a parameter of the loss, by a difference of two losses.
 
-        The prox of the two is all that is asked for; ``width`` is how far they are apart.
+        ``lower`` and ``upper`` are the losses with a slightly smaller and larger parameter, and
+        ``width`` is the difference of the two. Only their prox is used.
 
         Examples
         --------
@@ -252,12 +252,12 @@ class Sensitivity:
     def kernel(
         self, kernel: Any, X: FloatArray, X_new: FloatArray, landmarks: FloatArray | None = None
     ) -> FloatArray:
-        r"""In the open parameters of the kernel: its ``theta``, (n_dims,).
+        r"""Derivatives with respect to the open parameters ``theta`` of the kernel, (n_dims,).
 
-        With landmarks Z the kernel of the fit was
-        :math:`k(x, Z)\, k(Z, Z)^{-1} k(Z, x')`, Nyström and Cholesky features, and it is
-        differentiated at landmarks that stay; else it was k itself, or features so good that
-        they stand for it.
+        With landmarks Z, the kernel of the fit is
+        :math:`k(x, Z)\, k(Z, Z)^{-1} k(Z, x')`, that of Nyström and Cholesky features, and it is
+        differentiated at fixed landmarks. Otherwise it is k, or features accurate enough to
+        stand for k.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class Sensitivity:
     def error_of_kernel(
         self, kernel: Any, X: FloatArray, X_new: FloatArray, landmarks: FloatArray | None = None
     ) -> FloatArray:
-        """Bounds on the errors of :meth:`kernel`, (n_dims,): two values of it for each."""
+        """Bounds on the errors of :meth:`kernel`, (n_dims,); each takes two kernel evaluations."""
         output, theta = self.problem.design.output_matrix, kernel.theta
         errors = []
         for move in _NUDGE * np.eye(len(theta)):

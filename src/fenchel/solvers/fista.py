@@ -29,17 +29,17 @@ class Fista(LoopSolver):
               \left(\beta + \tfrac1L (y - S V^\top \varphi - b)\right),
               \qquad V = \Phi^\top (c \beta) S,
 
-    with b the offset for which :math:`\sum_i c_i \beta^+_i = 0`, found output by output. L is
-    the curvature along the first gradient, doubled where that along a step proves larger.
+    where b is the offset for which :math:`\sum_i c_i \beta^+_i = 0`, found output by output. L is
+    the curvature along the first gradient; it is doubled if the curvature along a step is larger.
 
     Parameters
     ----------
     tol : float
         Relative duality gap at which it stops.
     max_iter : int
-        Limit on the number of gradient steps.
+        Maximum number of gradient steps.
     check : int
-        Steps between certificates.
+        Number of steps between certificates.
 
     References
     ----------
@@ -59,7 +59,7 @@ class Fista(LoopSolver):
     check: int = 50
 
     def requires(self, problem: Problem) -> str | None:
-        """Return None unless an intercept meets a loss that couples the outputs."""
+        """Return None, unless there is an intercept and a loss that couples the outputs."""
         if problem.fit_intercept and not problem.separable:
             return (
                 "needs a loss that is a sum over outputs, or fit_intercept=False; solver='newton' "

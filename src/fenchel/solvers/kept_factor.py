@@ -34,7 +34,7 @@ Solve = Callable[[FloatArray], FloatArray]
 
 
 class Unknowns(NamedTuple):
-    """The kinks of a problem: each moves one output of one row."""
+    """The kinks of a problem; each concerns one output of one row."""
 
     problem: Problem
     rows: IntArray
@@ -44,13 +44,13 @@ class Unknowns(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, rows: IntArray, vectors: FloatArray) -> Unknowns:
-        """Those of vectors (k, p) that have a single entry."""
+        """Return the kinks of vectors (k, p) that have a single entry."""
         outputs = np.abs(vectors).argmax(axis=1)
         return cls(problem, rows, outputs, vectors[np.arange(len(rows)), outputs])
 
     @property
     def keys(self) -> IntArray:
-        """A number for each row and output."""
+        """Unique number of the row and output of each kink."""
         return self.rows * self.problem.n_outputs + self.outputs
 
     @property
@@ -61,11 +61,11 @@ class Unknowns(NamedTuple):
         return found
 
     def some(self, which: IntArray) -> Unknowns:
-        """Some of the kinks."""
+        """Return some of the kinks."""
         return Unknowns(self.problem, self.rows[which], self.outputs[which], self.sizes[which])
 
     def against(self, others: Unknowns) -> FloatArray:
-        """U Uᵀ between these and others, (k, m), by the kernel of these."""
+        """Return U Uᵀ between these kinks and others, (k, m), with the kernel of this problem."""
         design = self.problem.design
         coupled = design.output_matrix[np.ix_(self.outputs, others.outputs)]
         values = design.kernel_values.block(self.rows, others.rows)
@@ -75,7 +75,7 @@ class Unknowns(NamedTuple):
         return values
 
     def times(self, right: FloatArray, kernel_times: Solve | None = None) -> FloatArray:
-        """(I + U Uᵀ) times (k, m); ``kernel_times`` multiplies with K where another can."""
+        """Return (I + U Uᵀ) times (k, m); ``kernel_times`` optionally multiplies by K."""
         design, m = self.problem.design, right.shape[1]
         n, p = self.problem.n_rows, self.problem.n_outputs
         push = np.zeros((p, n, m))
@@ -137,15 +137,15 @@ class _Factor(NamedTuple):
 
 
 class KeptFactor:
-    """Solves one system after another, and keeps a factor for as long as it saves time."""
+    """Solver of a sequence of systems, which reuses a factor as long as that saves time."""
 
     def __init__(self) -> None:
         self._factor: _Factor | None = None
 
     def solve(self, unknowns: Unknowns, right: FloatArray, tol: float) -> FloatArray | None:
-        """The solution (k, m), to ``tol`` in the norm that the preconditioner makes.
+        """Return the solution (k, m), to ``tol`` in the norm of the preconditioner.
 
-        None where single precision cannot hold the system.
+        Returns None if single precision cannot hold the system.
         """
         if self._factor is not None:
             inverse = self._factor.for_kinks(unknowns)
@@ -178,7 +178,7 @@ def _factored(unknowns: Unknowns) -> _Factor | None:
 def conjugate_gradients(
     times: Solve, precondition: Solve, right: FloatArray, tol: float, most: int
 ) -> tuple[FloatArray, int]:
-    """Solutions for each right side, and the number of steps: ``most`` where it fails."""
+    """Return solutions for each right-hand side, and the number of steps: ``most`` on failure."""
     found = precondition(right)
     goal = tol**2 * np.einsum("ij,ij->j", right, found)
     residual = right - times(found)

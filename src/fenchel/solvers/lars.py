@@ -1,4 +1,4 @@
-"""The path of the Lasso: coefficients are piecewise linear in the strength."""
+"""The Lasso path, on which coefficients are piecewise linear in the strength."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _END = 1e-10  # of the first strength: that counts as zero
 
 @dataclass(frozen=True)
 class Lars:
-    """The point of the path with this strength or this bound, exact up to rounding.
+    """Lasso by LARS: the point of the path at a strength or a bound, exact up to rounding.
 
-    Where columns are too nearly dependent for that, gradient steps lead on from there.
+    If columns are too close to linear dependence, gradient steps continue from this point.
 
     Parameters
     ----------
     tol : float
         Relative duality gap at which it stops.
     max_iter : int
-        Limit on the number of gradient steps.
+        Maximum number of gradient steps.
 
     References
     ----------
@@ -56,7 +56,7 @@ class Lars:
     max_iter: int = 10_000
 
     def requires(self, problem: NormProblem) -> str | None:
-        """Return None for the Lasso with one output, else a sentence on what is missing."""
+        """Return None for the Lasso with one output, else a sentence that says what is missing."""
         return needs_the_lasso(problem)
 
     def solve(
@@ -65,7 +65,7 @@ class Lars:
         warm_start: FloatArray | None = None,
         callback: Callback | None = None,
     ) -> Solution:
-        """Return the best certified weights; ``warm_start`` has no use here."""
+        """Return the best certified weights; ``warm_start`` is ignored."""
         return solved_on_fewer_rows(problem, self._iterates(problem), self.tol, callback)
 
     def _iterates(self, problem: NormProblem) -> Iterator[Iterate[Certified]]:
@@ -75,14 +75,14 @@ class Lars:
 
 
 def needs_the_lasso(problem: NormProblem) -> str | None:
-    """Say what is missing for an algorithm of the Lasso with one output."""
+    """Return what is missing for a Lasso algorithm with one output, or None."""
     if problem.norm.is_sum and problem.n_outputs == 1 and not problem.unpenalized:
         return None
     return "needs the sum of absolute values of one output; NormFista takes any norm"
 
 
 def on_path(problem: NormProblem) -> tuple[int, FloatArray]:
-    """Number of steps of the path to the solution of a problem, and the solution, (d, 1)."""
+    """Return the number of steps of the path to the solution, and the solution, (d, 1)."""
     alphas, points = knots(problem.features, problem.targets[:, 0])
     places, place = -alphas * (len(problem.targets) / problem.count), -problem.strength
     if problem.constrained:
@@ -92,12 +92,12 @@ def on_path(problem: NormProblem) -> tuple[int, FloatArray]:
 
 
 def radii_of(points: FloatArray) -> FloatArray:
-    """‖w‖₁ of the knots, without the decreases of rounding."""
+    """‖w‖₁ at the knots, made non-decreasing against rounding errors."""
     return np.maximum.accumulate(np.abs(points).sum(axis=1))
 
 
 def along(knots: FloatArray, value: float) -> FloatArray:
-    """Weights of the knots, a convex combination of two neighbours, at a value between them."""
+    """Interpolation weights of the knots for a value: a convex combination of two neighbours."""
     last = len(knots) - 1
     weights = np.zeros(last + 1)
     right = int(np.searchsorted(knots, value))
@@ -112,9 +112,9 @@ def along(knots: FloatArray, value: float) -> FloatArray:
 def sound_knots(
     features: FloatArray, targets: FloatArray, alphas: FloatArray, coefs: FloatArray
 ) -> int:
-    """Number of knots, from the first, at which no column is pulled more than by its strength.
+    """Number of initial knots at which no column's correlation exceeds the strength.
 
-    LARS leaves out columns that it takes for combinations of others.
+    It can exceed it later, as LARS omits columns that it takes for combinations of others.
     """
     pull = features.T @ (targets - features @ coefs.T)
     off = np.abs(pull).max(axis=0) / len(targets) - alphas
@@ -123,7 +123,7 @@ def sound_knots(
 
 
 def knots(features: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Strengths (k,) and coefficients (k, d) of ½‖y - Xw‖²/m + α‖w‖₁ where LARS finds them."""
+    """Strengths (k,) and coefficients (k, d) of ½‖y - Xw‖²/m + α‖w‖₁ at the knots of LARS."""
     from sklearn.linear_model import lars_path  # noqa: PLC0415  (not with every estimator)
 
     longest = float(np.sqrt(np.einsum("ij,ij->j", features, features).max()))

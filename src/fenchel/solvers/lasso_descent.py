@@ -1,4 +1,4 @@
-"""scikit-learn's coordinate descent for the Lasso, dense or sparse, under our certificate."""
+"""scikit-learn's coordinate descent for the Lasso, dense or sparse, with a certificate."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _PATH_SIZE = 2000  # rows or columns up to which the path is a remedy for slow d
 
 @dataclass(frozen=True)
 class LassoDescent(LoopSolver):
-    """Coordinate descent of scikit-learn, and the path where that does not get there.
+    """Lasso by scikit-learn's coordinate descent, or by the path if that does not converge.
 
     Parameters
     ----------
     tol : float
         Relative duality gap at which it stops.
     max_iter : int
-        Limit on the number of sweeps.
+        Maximum number of sweeps.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Least squares without penalty, by singular values."""
+"""Least squares without penalty, by a singular value decomposition."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fenchel.solvers.loop import Loop
 
 @dataclass(frozen=True)
 class LeastSquares:
-    r"""The shortest of all minimizers, :math:`W = M^\dagger U^\top Y` where X = U M.
+    r"""Minimum-norm least squares, :math:`W = M^\dagger U^\top Y` where X = U M.
 
-    With one step of iterative refinement; directions that are rounding errors are left out.
+    One step of iterative refinement is done. Directions that are rounding errors are omitted.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class LeastSquares:
     tol: float = 1e-6
 
     def requires(self, problem: NormProblem) -> str | None:
-        """Return None where there is neither penalty nor bound."""
+        """Return None if there is neither penalty nor bound."""
         return None if problem.unpenalized else "needs strength=0; NormFista takes any"
 
     def solve(
@@ -47,7 +47,7 @@ class LeastSquares:
         warm_start: FloatArray | None = None,
         callback: Callback | None = None,
     ) -> Solution:
-        """Return the solution, certified; ``warm_start`` has no use here."""
+        """Return the certified solution; ``warm_start`` is ignored."""
         loop: Loop[Certified] = Loop(self.tol, callback)
         features, targets = problem.features, problem.targets
         weights = problem.range.shortest(targets)

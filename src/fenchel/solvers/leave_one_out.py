@@ -1,4 +1,4 @@
-"""Kernel ridge regression without each row: residuals and predictions, not fitted again."""
+"""Leave-one-out residuals and predictions of kernel ridge regression, without refitting."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _CHUNK_VALUES = 2**22  # residuals of a path at a time: 32 MiB
 
 
 class Spectrum:
-    r"""Residuals of ridge regression at any strength, from one eigendecomposition.
+    r"""Residuals of ridge regression for any strength, from one eigendecomposition.
 
     .. math:: \sqrt w\, r(t) = P(t)\, \sqrt w\, y, \qquad
               P(t) = \Pi\, (I + t\, \Pi A \Pi)^{-1}\, \Pi, \qquad A = \sqrt w K \sqrt w
 
-    with Π the projection that takes off the weighted mean, the identity without intercept. Of
-    :math:`\Pi A \Pi = Q \Lambda Q^\top` the eigenvector √w of the offset is left out, so that
-    :math:`P(t) = Q (1 + t \Lambda)^{-1} Q^\top` has no cancellation; from features of lower
-    rank, with T = Π√w Φ rotated to the eigenvectors of its square,
+    where Π is the projection that subtracts the weighted mean, or the identity without intercept.
+    The eigenvector √w of the offset is omitted from :math:`\Pi A \Pi = Q \Lambda Q^\top`, so that
+    :math:`P(t) = Q (1 + t \Lambda)^{-1} Q^\top` has no cancellation. For features of lower rank,
+    with T = Π√w Φ rotated to the eigenvectors of its square,
     :math:`P(t) = \Pi - T\, t (1 + t \Lambda)^{-1}\, T^\top`.
 
-    Features are (n, r), or with ``gram`` the Gram matrix of the rows; the weights w are positive.
+    Features are (n, r), or with ``gram`` the Gram matrix of the rows. The weights w are positive.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Spectrum:
         self.values = np.maximum(values, 0.0)
 
     def complement(self, t: FloatArray) -> FloatArray:
-        """Diagonal of P(t), that is 1 - M_ii, for several t: (n, m); NaN where it vanishes."""
+        """Diagonal of P(t), that is 1 - M_ii, for several t, (n, m); NaN where it is zero."""
         shrink = self._shrink(t)
         diagonal = np.empty((len(self.root), len(t)))
         size = max(1, _BLOCK_VALUES // max(1, len(shrink)))
@@ -66,7 +66,7 @@ class Spectrum:
         return _without(diagonal, diagonal <= _VANISHING)
 
     def residuals(self, t: FloatArray, targets: FloatArray) -> FloatArray:
-        """Residuals for several t, (n, m, q), of targets (n, q)."""
+        """Residuals of targets (n, q) for several t, (n, m, q)."""
         scaled = _centred(self.root[:, None] * targets, self.constant)
         pulled = self._shrink(t)[:, :, None] * multiplied(self.vectors.T, scaled)[:, None, :]
         part = multiplied(self.vectors, pulled.reshape(len(pulled), -1))
@@ -81,15 +81,15 @@ class Spectrum:
 
 
 class LeaveOneOutPath:
-    r"""Leave-one-out residuals of kernel ridge regression at any strength.
+    r"""Leave-one-out residuals of kernel ridge regression for any strength.
 
     .. math:: y_i - h_{-i}(x_i) = W\, \mathrm{diag}(1 - M_{ii}(\sigma))^{-1}\, W^\top r_i,
               \qquad B = W \mathrm{diag}(\sigma) W^\top
 
-    where row i is taken away with all its weight, alpha Σs stays that of all rows, and M(σ) is
-    the hat matrix of the kernel σk, with weights and intercept: those of t = σ / (alpha Σs) in
-    :class:`Spectrum`. A row takes all its outputs with it, and their block of the hat matrix
-    is diagonal in the eigenvectors W of the coupling.
+    where row i is removed with all its weight and all its outputs, and alpha Σs remains that of
+    all rows. M(σ) is the hat matrix of the kernel σk, with weights and intercept, for
+    t = σ / (alpha Σs) in :class:`Spectrum`. The block of a row in the hat matrix is diagonal in
+    the eigenvectors W of the coupling.
 
     The arguments are those of :class:`Spectrum`, with targets (n, p), the weights s and B.
     """
@@ -123,7 +123,7 @@ class LeaveOneOutPath:
         return np.asarray(rotated @ self.basis.T)
 
     def scores(self, alphas: FloatArray) -> FloatArray:
-        """Minus the weighted mean of the squares, and its standard error, (2, m)."""
+        """Minus the weighted mean squared residual, and its standard error, (2, m)."""
         size = max(1, _CHUNK_VALUES // self.targets.size)
         parts = np.array_split(alphas, range(size, len(alphas), size))
         return np.concatenate([self._moments(self.residuals(part)) for part in parts], axis=1)
@@ -148,9 +148,10 @@ def leave_one_out(
 ) -> FloatArray:
     """Leave-one-out residuals of a fit at one strength, (n, p), from its own residuals.
 
-    As :class:`LeaveOneOutPath`, with the weights c = s / (alpha Σs) in place of s and alpha.
-    Of up to 16 different values of the coupling from a Cholesky factor for each: O(n r²) for
-    features of rank r < n, else O(n³). NaN where undefined. A Gram matrix is overwritten.
+    As :class:`LeaveOneOutPath`, with the weights c = s / (alpha Σs) in place of s and alpha. For
+    up to 16 distinct eigenvalues of the coupling, one Cholesky factor is computed for each:
+    O(n r²) for features of rank r < n, else O(n³). NaN where undefined. A Gram matrix is
+    overwritten.
     """
     values, basis = eigh(output)
     values = np.maximum(values, 0.0)
@@ -169,15 +170,15 @@ def leave_one_out(
 def ridge_smoother(
     features: FloatArray, weight: FloatArray, scale: float, *, gram: bool, fit_intercept: bool
 ) -> tuple[FloatArray, FloatArray]:
-    r"""With which share the target of each row enters the prediction at a point x.
+    r"""Hat matrix of ridge regression: weights of the targets in the prediction at a point x.
 
     .. math:: h(x) + b = \sum_i H_i(x)\, y_i, \qquad H(x) = \varphi(x)^\top P + u
 
-    Without row i the prediction is :math:`h(x) + b - H_i(x)\, e_i`, with e the leave-one-out
-    residuals: y_i is then replaced by its prediction.
+    Without row i the prediction is :math:`h(x) + b - H_i(x)\, e_i`, where e are the leave-one-out
+    residuals: removing a row is equivalent to replacing y_i by its leave-one-out prediction.
 
-    Returns P (r, n) and u (n,) for the weights c = s / (alpha Σs) and the kernel times ``scale``;
-    with a Gram matrix φ(x) are kernel values.
+    Returns P (r, n) and u (n,) for the weights c = s / (alpha Σs) and the kernel times ``scale``.
+    With a Gram matrix, φ(x) are kernel values.
     """
     if gram:
         slopes = Factored(scale * features).factor(1.0 / weight).inverse()

@@ -1,4 +1,4 @@
-"""The loop around every algorithm: the best certified point, the history, when to stop."""
+"""The loop around every algorithm: keeps the best certified point and decides when to stop."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ROUNDING = 1e-12  # of objectives, in their size: dual points are feasible to t
 
 
 class Judged(Protocol):
-    """Anything with a certificate."""
+    """An object with a certificate."""
 
     @property
     def certificate(self) -> Certificate:
-        """Its certificate."""
+        """The certificate of the object."""
         ...
 
 
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class Iterate(NamedTuple, Generic[Found]):
-    """What an algorithm yields.
+    """A point that an algorithm yields, with the number of iterations.
 
     Examples
     --------
@@ -49,21 +49,21 @@ class Iterate(NamedTuple, Generic[Found]):
 
 @dataclass
 class Loop(Generic[Found]):
-    """Runs an algorithm until a certified point is good enough.
+    """Loop that runs an algorithm until the relative gap is at most ``tol``.
 
-    An algorithm is a generator of iterates, one for each certificate that it asks for. The loop
-    keeps the best point and the history, calls back, and stops it: on the gap, on a truthy
-    value of the callback, or where the generator ends by itself. ``reason`` says why it ended
-    early: the generator may set it, and a callback does.
+    An algorithm is a generator of iterates, one for each certificate. The loop keeps the best
+    point and the history and calls the callback. It stops if the gap is small enough, if the
+    callback returns a truthy value, or if the generator ends. ``reason`` says why it ended early.
+    The generator may set it, and a callback sets it.
 
     Parameters
     ----------
     tol : float
         Relative duality gap at which it stops.
     callback : callable or None
-        Called with the progress of the best point; a truthy return value stops.
+        Called with the progress of the best point; a truthy return value stops the loop.
     started : float, optional
-        When the clock of the history started, by default now.
+        Start time of the history; now by default.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Loop(Generic[Found]):
     reason: str | None = None
 
     def run(self, iterates: Iterator[Iterate[Found]]) -> Found:
-        """Take iterates until one of them ends the loop; return the best point."""
+        """Process iterates until one of them ends the loop; return the best point."""
         try:
             for iterate in iterates:
                 if self.take(*iterate):
@@ -100,10 +100,10 @@ class Loop(Generic[Found]):
         return self.best
 
     def in_time(self, work: Callable[[], Result]) -> Result | None:
-        """Return what work finds; None where the time is over before, which ends the loop.
+        """Return the result of ``work``, or None, which ends the loop, if time runs out before.
 
-        The first point takes the time that it takes. Nothing must depend on what work leaves half
-        done.
+        There is no time limit before the first point. Nothing may depend on the state that an
+        interrupted ``work`` leaves.
         """
         if self.best is None:
             return work()
@@ -116,7 +116,7 @@ class Loop(Generic[Found]):
             return None
 
     def take(self, count: int, point: Found) -> bool:
-        """Keep a point if it is the best so far, call back; say whether to stop."""
+        """Keep a point if it is the best so far, and call the callback; return whether to stop."""
         self.count = count
         if self.best is None or self._gap(point) < self._gap(self.best):
             self.best = point
@@ -124,7 +124,7 @@ class Loop(Generic[Found]):
         return self.stopped or self.reached
 
     def tell(self, count: int, certificate: Certificate) -> None:
-        """Add a line to the history, and call back unless that has asked to stop before."""
+        """Add a line to the history, and call the callback unless it has asked to stop before."""
         progress = Progress(
             iteration=count,
             seconds=time.perf_counter() - self.started,
@@ -139,21 +139,21 @@ class Loop(Generic[Found]):
 
     @property
     def gap(self) -> float:
-        """Relative gap of the best point, infinite before there is one."""
+        """Relative gap of the best point; infinite before the first point."""
         return float("inf") if self.best is None else self._gap(self.best)
 
     @property
     def seconds_left(self) -> float:
-        """For solvers that cannot be stopped on their way: infinite where there is no limit."""
+        """Time left, for solvers that cannot be interrupted; infinite without a limit."""
         return time_left(self.callback)
 
     @property
     def reached(self) -> bool:
-        """Whether the best point is good enough."""
+        """Whether the gap of the best point is at most ``tol``."""
         return self.gap <= self.tol
 
     def status(self, remedy: str, unit: str = "steps", gap: float | None = None) -> Status:
-        """How it ended; ``remedy`` says what to do where the gap is above the tolerance."""
+        """Return how the loop ended; ``remedy`` says what to do if the gap is above ``tol``."""
         gap = self.gap if gap is None else gap
         if gap <= self.tol:
             return Status(True, f"converged to a relative gap of {gap:.1e} in {self.count} {unit}")
@@ -170,20 +170,21 @@ class Loop(Generic[Found]):
 
 @dataclass
 class Watch:
-    """The callback of an estimator: prints, asks the user's callback, and looks at the clock.
+    """Callback of an estimator: prints, calls the user's callback and checks the time limit.
 
-    Once it has asked to stop it keeps asking, so that of several problems which are solved one
-    after the other the later ones end at their first certificate. A user's callback with the
-    attribute ``asked_again`` may end learning alone: it is asked again at the steps of the fit.
+    Once it has asked to stop, it continues to ask. If several problems are solved one after the
+    other, the later ones therefore end at their first certificate. A user's callback with the
+    attribute ``asked_again`` may end only the learning of parameters: it is called again during
+    the fit.
 
     Parameters
     ----------
     name : str
-        Of the estimator.
+        Name of the estimator.
     verbose : bool
         Whether to print a line for each certificate.
     callback : callable or None
-        The user's.
+        The callback of the user.
     max_time : float or None
         Seconds from now after which to stop.
     """
@@ -199,7 +200,7 @@ class Watch:
     _done: int = 0
 
     def __call__(self, progress: Progress) -> str | None:
-        """Take note of a certificate; return why to stop, or None."""
+        """Process a certificate; return the reason to stop, or None."""
         if self.verbose:
             print(f"[{self.name}] {_said(progress)}")  # noqa: T201  (asked for)
         if self.reason is None and self.callback is not None:
@@ -212,7 +213,7 @@ class Watch:
         return self.reason
 
     def passes(self, what: str, done: int, total: int | None) -> None:
-        """Take note of rows that were passed over, with a line each second and for the last."""
+        """Report rows that have been processed: a line per second, and one at the end."""
         now, last = time.perf_counter(), done == total
         if done <= self._done:
             self._begun = now  # another pass, of which one part is done
@@ -231,7 +232,7 @@ class Watch:
             told(what, done, total)
 
     def seconds_left(self) -> float:
-        """Until ``max_time``."""
+        """Seconds left until ``max_time``."""
         if self.max_time is None:
             return float("inf")
         return max(self.started + self.max_time - time.perf_counter(), 0.0)
@@ -246,14 +247,14 @@ def _said(progress: Progress) -> str:
 
 
 def time_left(callback: Callback | None) -> float:
-    """Seconds that a callback leaves to those who ask it, infinite where it has no limit."""
+    """Return the seconds left by a callback; infinite if it has no limit."""
     left = getattr(callback, "seconds_left", None)
     return float("inf") if left is None else float(left())
 
 
 @dataclass(frozen=True)
 class InTime:
-    """A callback that tells nobody of certificates, and stops when the time of another is over.
+    """Callback that reports nothing, and stops at the time limit of another callback.
 
     Examples
     --------
@@ -271,21 +272,21 @@ class InTime:
         return self.seconds_left() <= 0.0
 
     def seconds_left(self) -> float:
-        """Of the other one."""
+        """Seconds left by the other callback."""
         return time_left(self.watch)
 
 
 def reason_of(answer: object) -> str:
-    """Why a callback stops a solver: what it returned if that is a sentence."""
+    """Return the reason of a callback for stopping: its return value, if that is a string."""
     return answer if isinstance(answer, str) else "the callback returned a true value"
 
 
 def credible_gap(certificate: Certificate) -> float:
-    """The relative gap as a verdict: infinite where it is none.
+    """Return the relative gap, or infinity if it is not valid.
 
-    Weak duality makes gaps positive. One below zero is an error of the objectives, and counts with
-    its size as long as rounding, and how far the conditions are from being met, explain it.
-    Further below zero, or NaN, an objective or a condition is wrong.
+    By weak duality gaps are non-negative. A negative gap is an error of the objectives. Its
+    absolute value is returned if rounding and the violation of the constraints explain it. If it
+    is more negative, or NaN, an objective or a constraint is wrong.
     """
     gap, unit = certificate.gap, certificate.unit
     size = abs(certificate.primal) + abs(certificate.dual) + unit

@@ -42,7 +42,7 @@ _COARSE_STEP = 18.0
 
 @dataclass(frozen=True)
 class Newton:
-    r"""Proximal point method on the dual, each step solved in the primal by Newton.
+    r"""Proximal point method on the dual, with each step solved in the primal by Newton's method.
 
     Given dual vectors :math:`\beta^k` and a step t, minimize over (V, b)
 
@@ -51,16 +51,16 @@ class Newton:
         - \tfrac{1}{2t} \|\beta - \beta_i^k\|^2\right],
         \quad r_i = y_i - S V^\top \varphi_i - b,
 
-    which is convex with a continuous gradient; the maximizers are the next dual vectors, and
-    only rows at a kink enter the Hessian. Then t grows and ρ shrinks. It stops on the
-    certificate of a feasible dual point.
+    which is convex with a continuous gradient. The maximizers are the next dual vectors. Only rows
+    at a kink enter the Hessian. After each step, t is increased and ρ is decreased. The solver
+    stops when the certificate of a feasible dual point reaches ``tol``.
 
     Parameters
     ----------
     tol : float
         Relative duality gap at which it stops.
     max_iter : int
-        Limit on the number of Newton steps in all.
+        Maximum total number of Newton steps.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Newton:
     max_iter: int = 1000
 
     def requires(self, problem: Problem) -> str | None:
-        """Any loss of the protocol will do."""
+        """Return None: this solver takes any loss."""
         return None
 
     def solve(
@@ -90,7 +90,7 @@ class Newton:
     ) -> Solution:
         """Return the best certified point; see :class:`fenchel.solvers.base.Solver`.
 
-        ``loop`` is one that has begun before this call.
+        ``loop`` is a loop that has been started before this call, if any.
         """
         loop = Loop(self.tol, callback) if loop is None else loop
         with reused_memory(), threads_for(problem):
@@ -228,10 +228,11 @@ class _Run:
 def low_rank_start(
     problem: Problem, loop: Loop[Certified], near: float = _NEAR_BOUND
 ) -> WarmStart | None:
-    """The solution for a kernel of low rank, with coordinates near a bound put there.
+    """Solve with a low-rank kernel for a warm start; coordinates near a bound are put there.
 
-    Or near zero, where the loss is insensitive: ``near`` is a share of the room between two such.
-    None where kernel values are stored: they are no dearer than such features then.
+    For insensitive losses, coordinates near zero are set to zero. ``near`` is a share of the
+    distance between two such values. Returns None if kernel values are stored, as they then cost
+    no more than such features.
     """
     with threads_that_pay(0):  # small systems, and the same bits for any number of threads
         design = problem.design.low_rank()
@@ -257,10 +258,10 @@ def _on_ends(dual: FloatArray, box: Box, near: float) -> FloatArray:
 
 
 def of_few_rows(problem: Problem) -> Certified:
-    """The model of some of the rows, with its certificate among all of them.
+    """Fit a model to some of the rows, and certify it on all of them.
 
-    Its dual point is zero, so that no other kernel values are needed than those with these rows:
-    the gap is what the model leaves of the mean loss of the best constant.
+    The dual point is zero, so only kernel values with these rows are needed. The relative gap is
+    the objective of the model divided by the mean loss of the best constant.
 
     Examples
     --------
@@ -278,9 +279,9 @@ def of_few_rows(problem: Problem) -> Certified:
 
 
 def first_of_few(problem: Problem, loop: Loop[Certified]) -> bool:
-    """Let a loop begin with the model of few rows; whether that is so.
+    """Start a loop with a model of few rows if necessary; return whether it was.
 
-    Where its time is limited, and a pass over many rows may take longer.
+    This is done if there is a time limit and a pass over all rows may take longer.
     """
     design = problem.design
     in_memory = design.is_gram or design.features is not None

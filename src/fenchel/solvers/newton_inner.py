@@ -1,4 +1,4 @@
-"""The inner problem of Newton's method: smooth and convex, in functions and offsets."""
+"""The inner problem of Newton's method, a smooth convex function of functions and offsets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Scale:
-    """What makes the algorithm equivariant: units of residuals and of their dual."""
+    """Units of residuals and of dual vectors, which make the algorithm equivariant."""
 
     spread: float
     step: float
@@ -88,7 +88,7 @@ class Inner:
         residual: FloatArray | None = None,
         with_pull: bool = True,
     ) -> Point:
-        """Evaluate in one pass over the rows; with the residual known, save a product."""
+        """Evaluate Ψ in one pass over the rows; a known residual saves a product."""
         problem, design = self.problem, self.problem.design
         if residual is None:
             residual = self.space.residual(function, offset)
@@ -134,7 +134,7 @@ class Inner:
         return mine
 
     def gradient(self, point: Point) -> Gradient:
-        """Gradient of Ψ, and what it is worth."""
+        """Gradient of Ψ, and the decrease of the objective to expect from it."""
         problem = self.problem
         offset = np.zeros(problem.n_outputs)
         if problem.fit_intercept:
@@ -150,9 +150,9 @@ class Inner:
         budget: int,
         loop: Loop[Certified] | None = None,
     ) -> tuple[Point, int]:
-        """Newton until the gradient is worth less than ``tolerance``; counts its steps.
+        """Run Newton's method until the expected decrease is below ``tolerance``.
 
-        Or until the time of a loop is over.
+        It also ends when the time of ``loop`` is over. Steps are counted.
         """
         full_steps = True
         gradient = self.gradient(point)

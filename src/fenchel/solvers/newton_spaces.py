@@ -1,4 +1,4 @@
-"""Where the Newton solver keeps its function: weights of features, or kernel coefficients.
+"""Representations of functions in the Newton solver: feature weights or kernel coefficients.
 
 A function h is a pair of arrays whose cross products are inner products: weights twice over,
 or coefficients u (n, p) and the predictions (n, p) that go with them. With
@@ -30,7 +30,7 @@ class Function(NamedTuple):
         return float(np.vdot(self.coef, other.image))
 
     def plus(self, size: float, other: Function) -> Function:
-        """Return self + size * other."""
+        """Return ``self + size * other``."""
         coef = self.coef + size * other.coef
         if self.image is self.coef:
             return Function(coef, coef)
@@ -47,7 +47,7 @@ class Move(NamedTuple):
 
 
 class FeatureSpace:
-    """Functions by their weights; a Newton system in the smaller of weights and kinks."""
+    """Functions as weights; the Newton system is in the smaller of weights and kinks."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -61,15 +61,15 @@ class FeatureSpace:
         return Function(weights, weights)
 
     def weights(self, function: Function) -> FloatArray:
-        """Weights of a function, as the design has them."""
+        """Weights of a function, in the form of the design."""
         return function.coef
 
     def residual(self, function: Function, offset: FloatArray) -> FloatArray | None:
-        """Best computed block by block."""
+        """Return None: residuals are computed block by block."""
         return None
 
     def gradient(self, function: Function, dual: FloatArray, pull: FloatArray | None) -> Function:
-        """Weights less those that the dual point stands for."""
+        """Weights minus those of the function of the dual point."""
         linked = self.problem.link(dual) if pull is None else self.problem.design.weights_of(pull)
         return self.function(function.coef - linked)
 
@@ -85,7 +85,7 @@ class FeatureSpace:
 
 
 class KernelSpace:
-    """Functions by their coefficients on the rows; a Newton system in the kinks."""
+    """Functions as coefficients of the rows; the Newton system is in the kinks."""
 
     def __init__(self, problem: Problem, kept: KeptFactor | None = None) -> None:
         self.problem, self.design, self.kept = problem, problem.design, kept
@@ -101,7 +101,7 @@ class KernelSpace:
         return Function(scale * coef, scale * image)
 
     def weights(self, function: Function) -> FloatArray:
-        """Weights of a function, as the design has them."""
+        """Weights of a function, in the form of the design."""
         self.design.remember(function.coef, function.image)
         return self.design.link(function.coef)
 
@@ -139,5 +139,5 @@ Space = FeatureSpace | KernelSpace
 
 
 def choose_space(problem: Problem) -> Space:
-    """Kernel coefficients where the features are as many as the dual variables, or nearly."""
+    """Choose kernel coefficients if there are nearly as many features as dual variables."""
     return KernelSpace(problem) if problem.design.by_rows else FeatureSpace(problem)

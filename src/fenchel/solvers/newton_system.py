@@ -52,7 +52,7 @@ def solve_in_weights(
 ) -> tuple[FloatArray, FloatArray] | None:
     """Form and factor the matrix in the weights and the offset; return (dV, db).
 
-    None where the design knows no such matrix.
+    Returns None if the design does not provide this matrix.
     """
     inner = gradient.size
     hessian = problem.design.hessian(kinks.rows, kinks.jacobian)
@@ -76,7 +76,7 @@ def solve_in_kinks(
     offset_gradient: FloatArray,
     ridge: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Woodbury, from the functions K(·, x_i) u of the kinks; return (dV, db)."""
+    """Solve by Woodbury's formula with the functions K(·, x_i) u of the kinks: (dV, db)."""
     rows, outputs = square_roots(*kinks)
     functions = problem.design.functions(rows, outputs)
     pulled = functions.values(gradient)
@@ -93,10 +93,10 @@ def solve_in_kernel(
     ridge: FloatArray,
     kept: KeptFactor | None = None,
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Woodbury, from the image (n, p) of the gradient.
+    """Solve by Woodbury's formula, from the image (n, p) of the gradient.
 
-    The direction has coefficients -gradient, less the returned ``push`` on the returned
-    rows; the last array is db.
+    The coefficients of the direction are -gradient, minus the returned ``push`` on the returned
+    rows. The last array is db.
     """
     rows, outputs = square_roots(*kinks)
     pulled = np.einsum("ip,ip->i", image[rows], outputs)
@@ -152,7 +152,7 @@ def solver_in_kinks(
     vectors: FloatArray,
     kept: KeptFactor | None = None,
 ) -> Solve:
-    """What solves with I + UUᵀ for vectors of the kinks, once, in the way that costs least."""
+    """Return a function that solves with I + UUᵀ for the kinks, by the cheapest method."""
     fill = problem.design.functions(rows, vectors).fill
     if len(rows) < LEAST_KINKS or kinks.jacobian.ndim > 2:
         return _by_factor(fill, len(rows))
@@ -174,10 +174,10 @@ def solver_in_kinks(
 
 
 def cholesky(fill: Callable[[FloatArray], None], size: int) -> FloatArray:
-    """Lower factor of a positive definite matrix, Fortran order, that ``fill`` writes.
+    """Lower Cholesky factor, Fortran order, of the positive definite matrix that ``fill`` writes.
 
-    Where rounding has made it indefinite, a multiple of the identity at the level of rounding
-    is added: the direction is less exact then, but still one of descent.
+    If rounding has made it indefinite, a multiple of the identity at the level of rounding errors
+    is added. The direction is then less exact, but still a descent direction.
     """
     matrix = np.empty((size, size), order="F")
     for level in (0.0, 1e-14, 1e-12, 1e-10):
@@ -190,7 +190,7 @@ def cholesky(fill: Callable[[FloatArray], None], size: int) -> FloatArray:
 
 
 def cholesky_of(known: FloatArray) -> FloatArray:
-    """The same of a matrix that is there, and stays."""
+    """Lower Cholesky factor of a given matrix, which is not overwritten."""
 
     def fill(matrix: FloatArray) -> None:
         matrix[...] = known

@@ -30,7 +30,7 @@ class NormFista:
     .. math:: W^+ = \operatorname{prox}_{\|\cdot\| \alpha/L}
               \left(V + \tfrac{1}{Lm} X^\top (Y - XV)\right)
 
-    V is W^+ with momentum, L the largest eigenvalue of XᵀX/m; for a bound the prox is the
+    V is W^+ with momentum and L the largest eigenvalue of XᵀX/m. For a bound, the prox is the
     projection on the ball.
 
     Parameters
@@ -38,9 +38,9 @@ class NormFista:
     tol : float
         Relative duality gap at which it stops.
     max_iter : int
-        Limit on the number of gradient steps.
+        Maximum number of gradient steps.
     check : int
-        Steps between certificates.
+        Number of steps between certificates.
 
     References
     ----------
@@ -64,7 +64,7 @@ class NormFista:
     check: int = 20
 
     def requires(self, problem: NormProblem) -> str | None:
-        """Return None unless there is no norm at all."""
+        """Return None, unless the problem has no norm."""
         if problem.unpenalized:
             return "needs a strength > 0; LeastSquares solves the problem without penalty"
         return None
@@ -82,7 +82,10 @@ class NormFista:
     def iterates(
         self, problem: NormProblem, start: FloatArray, before: int = 0
     ) -> Iterator[Iterate[Certified]]:
-        """Points certified on d + outputs rows, if those are fewer; counts start at ``before``."""
+        """Yield points, certified on d + outputs rows if those are fewer.
+
+        Steps are counted from ``before``.
+        """
         small = problem.reduced()
         start = small.inside(start)
         with threads_that_pay(small.features.size // 10_000):  # products with few columns
@@ -107,7 +110,7 @@ def solved_on_fewer_rows(
     tol: float,
     callback: Callback | None,
 ) -> Solution:
-    """Run an algorithm whose points are certified on fewer rows; certify the best on all."""
+    """Run an algorithm that certifies points on fewer rows; certify the best point on all."""
     loop: Loop[Certified] = Loop(_MARGIN * tol, callback)
     best = problem.certify(loop.run(iterates).weights)
     status = replace(loop, tol=tol).status(REMEDY, gap=best.certificate.relative_gap)

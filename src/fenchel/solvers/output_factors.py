@@ -28,7 +28,7 @@ _PAYS = 0.5  # share of the cost of one factor for all; what is not counted cost
 
 
 def pays(unknowns: Unknowns) -> bool:
-    """Whether factors of single outputs cost less than one for all kinks."""
+    """Whether factors of single outputs cost less than one factor for all kinks."""
     n, p = unknowns.problem.n_rows, unknowns.problem.n_outputs
     if p == 1 or not unknowns.problem.design.is_gram:
         return False
@@ -62,9 +62,9 @@ def _factored(kernel: KernelValues, shift: FloatArray) -> Factored:
 
 
 class OutputFactors:
-    """Solves with I + U Uᵀ, for U of the kinks.
+    """Solver of systems with I + U Uᵀ, for U of the kinks.
 
-    LinAlgError where rounding errors have made a factor impossible.
+    Raises LinAlgError if rounding errors prevent a factorization.
     """
 
     def __init__(self, unknowns: Unknowns) -> None:
@@ -124,7 +124,7 @@ class OutputFactors:
         return self._unknowns.times(right, self._factors[0].product)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """The solution (k, m)."""
+        """Return the solution (k, m)."""
         found, steps = conjugate_gradients(
             self._times, self._precondition, right, _TOL, _MOST_STEPS
         )

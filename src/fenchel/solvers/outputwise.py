@@ -1,4 +1,4 @@
-"""Outputs that do not interact, solved one by one."""
+"""Separate solution of outputs that do not interact."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from fenchel.solvers.loop import Loop
 
 @dataclass(frozen=True)
 class Outputwise:
-    r"""Independent outputs one after the other.
+    r"""Solver of independent outputs, one after the other.
 
-    Where B = S Sᵀ is diagonal and the loss a sum over outputs, the problem is a sum of
-    problems of one output each: p small systems in place of one with p times the unknowns.
+    If B = S Sᵀ is diagonal and the loss is a sum over outputs, the problem separates into problems
+    of one output each. There are then p small systems in place of one with p times the unknowns.
     The solution is certified as a whole.
 
     Parameters
     ----------
     choose : callable
-        Returns the solver for a problem of one output.
+        Function that returns the solver for a problem of one output.
     tol : float
         Relative gap at which it stops.
 
@@ -47,7 +47,7 @@ class Outputwise:
     tol: float = 1e-6
 
     def requires(self, problem: Problem) -> str | None:
-        """Return None for independent outputs, else a sentence on what is missing."""
+        """Return None for independent outputs, else a sentence that says what is missing."""
         missing = needs_scalar_kernel(problem)
         if missing is not None:
             return missing

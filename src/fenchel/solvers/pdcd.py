@@ -1,4 +1,4 @@
-"""Primal-dual coordinate descent, the algorithm of the papers."""
+"""Primal-dual coordinate descent, the algorithm of Sangnier et al. (2016, 2017)."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ class PDCD(LoopSolver):
               a_i &\leftarrow \operatorname{prox}_{\mu_i (c_i \ell)^*}(a_i - \mu_i d_i),
               \qquad \theta_i \leftarrow \bar\theta
 
-    A step costs r q operations, as w = Φᵀ a S is held. It needs many passes where the kernel
-    is ill-conditioned; ``Newton`` is the faster choice nearly always.
+    A step costs r q operations, because w = Φᵀ a S is stored. Many passes are needed if the kernel
+    is ill-conditioned. ``Newton`` is nearly always faster.
 
     Parameters
     ----------
     tol : float
         Relative duality gap at which it stops.
     max_iter : int
-        Limit on the number of passes over the rows.
+        Maximum number of passes over the rows.
     block : bool
-        Whether a step moves a whole row (2017) or one coordinate of it (2016), drawn
-        independently; the latter needs a loss without coupling of the outputs.
+        Whether a step updates a whole row (2017). If False, it updates one coordinate, drawn
+        independently (2016), which requires a loss that does not couple the outputs.
     active_set : bool
-        Whether rows that satisfy their optimality condition strictly, at zero or with all
-        coordinates at a bound, are set aside for some passes (2017, section 6.3).
+        Whether rows that strictly satisfy their optimality condition, at zero or with all
+        coordinates at a bound, are skipped for some passes (2017, section 6.3).
     random_state : int
-        Seed of the order.
+        Seed of the random order.
 
     References
     ----------
@@ -73,7 +73,7 @@ class PDCD(LoopSolver):
     random_state: int = 0
 
     def requires(self, problem: Problem) -> str | None:
-        """Return None for box losses, else a sentence on what is missing."""
+        """Return None for box losses, else a sentence that says what is missing."""
         return unsuitable(problem, self.block)
 
     def _iterates(

@@ -1,4 +1,4 @@
-r"""How a fit changes with what it was made of: one linear solve for all derivatives.
+r"""Derivatives of a fit with respect to all its inputs, by one linear solve.
 
 At the solution, dual vectors are :math:`\beta_i = P(\beta_i + t r_i)` with P the prox of t ℓ*, or
 :math:`\beta_i = P(t r_i)` where the loss is smoothed, and residuals are
@@ -62,7 +62,7 @@ class Adjoint:
 
 
 def stiffness(problem: Problem, jacobian: FloatArray, step: float, *, smoothed: bool) -> Kinks:
-    """Rows whose dual vectors move with their residuals, and how stiffly, from Jacobians P'."""
+    """Rows whose dual vectors change with their residuals, and their stiffness, from P'."""
     rows = np.flatnonzero(jacobian.reshape(len(jacobian), -1).any(axis=1))
     jacobian = jacobian[rows]
     if not smoothed:
@@ -151,7 +151,7 @@ w = 0 without intercept. An offset that no kink holds does not move.
 
 
 def system_of(problem: Problem, kinks: Kinks, kept: KeptFactor | None = None) -> System:
-    """The system in one unknown for each kink; where these are many, in the weights if fewer."""
+    """The system in one unknown for each kink, or in the weights if these are fewer."""
     if kinks.size > max(_FEW, problem.design.zero().size + problem.n_outputs):
         hessian = problem.design.hessian(kinks.rows, kinks.jacobian)
         if hessian is not None:
@@ -172,6 +172,6 @@ def adjoint(
 ) -> Adjoint:
     """Solve with the matrix of the kinks; see :class:`Adjoint` for ``values`` q and ``total`` σ.
 
-    An offset that no kink holds does not move.
+    An offset without any kink does not change.
     """
     return Adjoint(*system_of(problem, kinks, kept).solve(values, total))

@@ -1,4 +1,4 @@
-"""Greedy dual ascent on a dense kernel, finished by Newton."""
+"""Greedy dual ascent on a dense kernel, followed by Newton's method."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ _NEAR_END = 0.25  # whatever is nearer to an end than to the middle starts there
 
 @dataclass(frozen=True)
 class SMO:
-    r"""Sequential minimal optimization, then Newton to the tolerance.
+    r"""Sequential minimal optimization, followed by Newton's method.
 
     .. math:: \min_a \tfrac12 a^\top K a - y^\top a + \sum_i c_i \ell^*(a_i / c_i),
               \qquad \sum_i a_i = 0
 
-    over pairs of coordinates: the one with the steepest slope, and the partner that gains
-    most by second order (without an offset: the one coordinate that gains most). The kernel
-    matrix and its product with a are kept in single precision. Once each row has had its turn,
-    steps run in rounds on the rows that still move, against a small part of the matrix. Where
-    no step has a slope above 0.3 times the root of the tolerance, in units of the spread of y,
-    Newton's method in double precision takes over. The cheapest first digits where the kernel
-    has full rank. Steps of Newton's method are counted; the ascent is one where it was enough.
+    Each step updates a pair of coordinates: the one with the steepest slope, and the partner with
+    the largest second-order gain (without an offset, the single coordinate with the largest gain).
+    The kernel matrix and its product with a are in single precision. After a first round over all
+    rows, steps run in rounds on the rows that still change, with a small part of the matrix. When
+    no slope exceeds 0.3 times the root of the tolerance, in units of the spread of y, Newton's
+    method in double precision takes over. SMO is the cheapest way to the first digits if the
+    kernel has full rank. ``n_iter`` counts Newton steps; it is one if SMO was sufficient.
 
-    With several outputs, coupled or not, a has a coordinate for each row and output, and K is the
-    kernel of these. The sum of each output is zero, so both of a pair are of the same one.
+    With several outputs, coupled or not, a has one coordinate for each row and output, and K is
+    their kernel. The sum over each output is zero, so both coordinates of a pair have one output.
 
     Parameters
     ----------
     tol : float
         Relative duality gap at which it stops.
     max_iter : int
-        Limit on the number of Newton steps at the end.
+        Maximum number of Newton steps at the end.
 
     References
     ----------
@@ -200,7 +200,7 @@ class _OnMatrix(Ascent):
 def ascend(
     problem: Problem, warm_start: WarmStart | None, slope: float, loop: Loop[Certified]
 ) -> WarmStart | None:
-    """Dual point and offsets where no pair gains by more than ``slope`` spreads of y per unit."""
+    """Dual point and offsets at which no pair gains more than ``slope`` spreads of y per unit."""
     centred = problem.targets - problem.best_constant
     spread = float(np.sqrt(np.average((centred**2).mean(axis=1), weights=problem.weight)))
     if not spread > 0.0:

@@ -1,4 +1,4 @@
-r"""Fits of smoothed losses: differentiable in all that they are made of, and fast.
+r"""Fast fits of smoothed losses, which are differentiable with respect to all their inputs.
 
 .. math:: \min_{h, b}\; \tfrac{\alpha}{2} \|h\|^2 + \sum_i \bar s_i\, \ell_t(y_i - h(x_i) - b),
           \qquad \ell_t(r) = \max_\beta \langle\beta, r\rangle - \ell^*(\beta)
@@ -40,7 +40,7 @@ class Smoothed(NamedTuple):
 
 
 def unit_step(problem: Problem) -> float:
-    """Step t in units of the problem: with t times this, kinks are 1/t of the spread wide."""
+    """Unit of the step: with t times this unit, kinks are 1/t of the spread wide."""
     return Scale.of(problem).step
 
 
@@ -52,7 +52,7 @@ def fit_smoothed(
     max_steps: int = 50,
     kept: KeptFactor | None = None,
 ) -> Smoothed:
-    """Minimize the smoothed objective on kernel rows to ``tol`` times the best constant's loss."""
+    """Minimize the smoothed objective on kernel rows, to ``tol`` times the loss of a constant."""
     scale = Scale.of(problem)
     zero = np.zeros((problem.n_rows, problem.n_outputs))
     ridge = _RIDGE * float(problem.weight.sum()) * scale.step
@@ -83,7 +83,7 @@ def fit_smoothed(
 
 
 def from_residuals(problem: Problem, step: float, residual: FloatArray) -> Smoothed:
-    """What a fit may start from where it is known what residuals (n, p) it will have, nearly."""
+    """Return a start for a fit whose residuals (n, p) are approximately known."""
     envelope = problem.loss.envelope(np.zeros_like(residual), residual, step)
     stiffness = step * problem.weight[envelope.active]
     kinks = Kinks(envelope.active, (envelope.jacobian.T * stiffness).T)

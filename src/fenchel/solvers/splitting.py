@@ -1,4 +1,4 @@
-"""Splitting in the two eigenbases of a decomposable kernel: for many coupled outputs."""
+"""Splitting in the two eigenbases of a decomposable kernel, for many coupled outputs."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _KINKED = 0.1  # of the curvature of losses without any: 1 doubles the turns of 
 
 
 class Eigenbases:
-    """The matrix of the problem, √c K √c times the output matrix, in its two eigenbases.
+    """The matrix √c K √c times the output matrix, in its two eigenbases.
 
-    Where the outputs are a Markov chain, recursions along it take the place of their eigenbasis.
+    If the outputs are a Markov chain, recursions along the chain replace their eigenbasis.
     """
 
     def __init__(self, problem: Problem, unit: float, tol: float) -> None:
@@ -86,26 +86,26 @@ def _columns(matrix: FloatArray, some: AnyArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Splitting:
-    r"""Splitting of Douglas and Rachford in the two eigenbases, extrapolated.
+    r"""Douglas-Rachford splitting in the two eigenbases, with Anderson acceleration.
 
-    The quadratic part of the dual is minimized exactly, in the eigenbases of the kernel of the
-    rows and of the output matrix, and the loss exactly, by its prox; a few dozen turns of both
-    suffice where gradient methods need a thousand, because the conditioning of the kernels plays
-    no part. The weight ρ between the parts balances their gradients, the fixed point is
-    extrapolated from the last ten turns, and the primal model may come from the quadratic part's
-    point, whose function is less sensitive than the one of the loss's point, which has the exact
-    zeros.
+    The method alternates two exact steps. One minimizes the quadratic part of the dual, in the
+    eigenbases of the kernel of the rows and of the output matrix. The other is the prox of the
+    loss. A few dozen iterations suffice where gradient methods need a thousand, because the
+    conditioning of the kernels has no effect. The weight ρ between the parts balances their
+    gradients. The fixed point is extrapolated from the last ten iterations. The primal model may
+    come from the point of the quadratic step, whose function is less sensitive. The point of the
+    prox has the exact zeros.
 
     Parameters
     ----------
     tol : float
         Relative duality gap at which it stops.
     max_iter : int
-        Limit on the number of turns.
+        Maximum number of iterations.
     small : int
-        Up to as many dual variables, Newton's method goes on where half of ``max_iter``, at least
-        250 turns, were not enough: where nearly all variables are at a bound, extrapolation may
-        go in circles, and Newton's method takes a few steps.
+        Maximum number of dual variables for which Newton's method continues if half of
+        ``max_iter``, and at least 250 iterations, were not enough. If nearly all variables are
+        at a bound, extrapolation may cycle, and Newton's method needs only a few steps.
 
     References
     ----------
@@ -128,7 +128,7 @@ class Splitting:
     small: int = 4096
 
     def requires(self, problem: Problem) -> str | None:
-        """Decomposable kernels without an intercept, outputs observed or not."""
+        """Return None for decomposable kernels without intercept; outputs may be masked."""
         design = problem.design
         if design.coupling is None:
             return Operator.refusal
@@ -144,7 +144,7 @@ class Splitting:
         warm_start: WarmStart | None = None,
         callback: Callback | None = None,
     ) -> Solution:
-        """Turn until the gap is small."""
+        """Iterate until the gap is small."""
         loop: Loop[Certified] = Loop(self.tol, callback)
         few = problem.n_rows * problem.n_outputs <= self.small and self.max_iter >= _PATIENT
         limit = self.max_iter // 2 if few else self.max_iter
@@ -292,8 +292,8 @@ class _Turns:
 def typical_curvature(problem: Problem) -> float:
     """Curvature of the conjugate near the solution: 1 for the squared loss.
 
-    That of the loss where it is smooth; else as that of a squared loss which is as large for the
-    best constant.
+    For smooth losses it is that of the loss. Otherwise it is that of the squared loss that is as
+    large for the best constant.
     """
     smoothness = problem.loss.smoothness
     if np.isfinite(smoothness) and smoothness > 0.0:

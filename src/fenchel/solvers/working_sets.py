@@ -1,4 +1,4 @@
-"""Greedy ascent where kernel values are computed: few rows at a time."""
+"""Greedy ascent on working sets of rows, for kernel values that are not stored."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ READ = 20.0  # values that steps may read, for each of the matrix: a set of few 
 
 
 class OnSets(Ascent):
-    """In sets of rows, with slopes of all rows.
+    """Ascent on working sets of rows, with the slopes of all rows.
 
-    With kernel values in single precision, whose errors add up in the slopes. So these are
-    computed exactly then, and corrected by exact values at the rows that moved, as often as it
-    takes until they are small.
+    Kernel values are in single precision, and their errors accumulate in the slopes. The slopes
+    are therefore recomputed exactly, and corrected by exact values at the rows that changed, until
+    they are small.
     """
 
     def __init__(self, problem: Problem, spread: float) -> None:
@@ -42,7 +42,7 @@ class OnSets(Ascent):
         self.may_read = 0.0
 
     def times(self, vector: FloatArray) -> FloatArray:
-        """K times a vector, each value once; kept as the image of the dual vector."""
+        """Return K times a vector, each value computed once; kept as image of the dual vector."""
         self.image = self._mixed(self.values.times(self.by_output(vector).T))
         return self.image
 
@@ -51,7 +51,7 @@ class OnSets(Ascent):
         return (self.outputs @ product.T).ravel()
 
     def run(self, slope: float) -> None:
-        """Half of each set are the coordinates that gain most, half those of the sets before."""
+        """Ascend on sets: half the coordinates with the largest gains, half from earlier sets."""
         self.may_read = READ * len(self.dual) ** 2
         work = self._ascend(slope, _WORK * len(self.dual))
         self.values = self.exact
@@ -118,7 +118,7 @@ class OnSets(Ascent):
         return np.union1d(chosen, kept)
 
     def result(self) -> WarmStart:
-        """The dual vectors and offsets; the design takes note of what function they are."""
+        """Return the dual vectors and offsets; their function is stored in the design."""
         if self.problem.fit_intercept:
             self._balance()
         found = super().result()
