@@ -1,4 +1,4 @@
-"""How rows become what a solver multiplies with."""
+"""Designs: representations of the rows for solvers."""
 
 from fenchel.design.base import Design, Functions
 from fenchel.design.centred import CentredRows, fewer_rows

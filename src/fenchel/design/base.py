@@ -1,4 +1,4 @@
-"""The protocol of a design, and what follows from it alone."""
+"""The base class of designs, with defaults that hold for any design."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DECOMPOSED = 10.0
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues (k,), none negative, and orthonormal vectors (n, k); the rest are zero."""
+    """Eigenvalues (k,) >= 0 and orthonormal eigenvectors (n, k); other eigenvalues are zero."""
 
     values: FloatArray
     vectors: FloatArray
 
 
 class Functions(Protocol):
-    """Functions K(·, x_i) u, a row i and a vector u of outputs each: (k,) of them.
+    """Collection of k functions K(·, x_i) u, each given by a row i and a vector u of outputs.
 
     Examples
     --------
@@ -42,49 +42,49 @@ class Functions(Protocol):
     """
 
     def values(self, weights: FloatArray) -> FloatArray:
-        """Inner products (k,) with the function of these weights."""
+        """Return inner products (k,) with the function of these weights."""
 
     def gram(self) -> FloatArray:
-        """Inner products among each other, (k, k)."""
+        """Return the inner products of the functions with each other, (k, k)."""
 
     def fill(self, matrix: FloatArray) -> None:
         """Write the lower triangle of the identity plus :meth:`gram`."""
 
     def weights(self, sizes: FloatArray) -> FloatArray:
-        """Weights of the sum of ``sizes`` (k,) times the functions."""
+        """Return the weights of the sum of ``sizes`` (k,) times the functions."""
 
 
 class Design:
-    r"""Rows as functions see them: h(x_i) = predictions of weights w, ‖h‖² a square of w.
+    r"""Base class of designs, which compute predictions h(x_i) and norms ‖h‖² from weights.
 
-    A design of your own subclasses this and defines :meth:`zero`, :meth:`directions`,
-    :meth:`predict`, :meth:`pull`, :meth:`weights_of`, :meth:`functions`, :meth:`subset`;
-    then the certificate, the losses and the Newton solver work with it. What it defines beyond
-    that, other solvers make use of; where an attribute is None, they refuse and say why.
-    :func:`fenchel.testing.check_design` says what is wrong with a design.
+    To write your own design, subclass this class and define :meth:`zero`, :meth:`directions`,
+    :meth:`predict`, :meth:`pull`, :meth:`weights_of`, :meth:`functions` and :meth:`subset`. The
+    certificate, the losses and the Newton solver then work with it. Other solvers use further
+    attributes and methods. If these are None, the solvers refuse the problem and say why.
+    :func:`fenchel.testing.check_design` checks a design.
 
     Attributes
     ----------
     n_rows, n_outputs : int
         Numbers n of rows and p of outputs.
     width : int
-        Numbers that a pass reads for each row.
+        Number of values that a pass reads for each row.
     features : ndarray of shape (n, r) or None
-        Plain features Φ, with predictions Φ V Sᵀ of weights V (r, q) and ‖h‖² = ‖V‖².
+        Features Φ, with predictions Φ V Sᵀ for weights V (r, q), and ‖h‖² = ‖V‖².
     gram : ndarray of shape (n, n) or None
-        Scalar kernel values, where there are no more of them than of features.
+        Scalar kernel values, if they are at most twice as many as the features; else None.
     kernel_values : object or None
-        The same where it is known by its values: those among some rows, and products.
+        The scalar kernel matrix as an object that computes its blocks and products.
     coupling : ndarray of shape (p, q) or None
-        S, with S Sᵀ the output matrix, where the kernel is a scalar one times a matrix.
+        S, where S Sᵀ is the output matrix, if the kernel is a scalar kernel times a matrix.
     mask : ndarray of shape (n, p) or None
-        What predictions of a design of complete rows are multiplied with, entry by entry.
+        Factors by which the predictions of complete rows are multiplied, entry by entry.
     is_gram : bool
-        Whether features of new rows are kernel values against these rows.
+        Whether the features of new rows are their kernel values with these rows.
     spent : bool
-        Whether nobody needs the kernel values after the fit, so that a factor may stay there.
+        Whether kernel values are not needed after the fit, so a factor may overwrite them.
     refusal : str
-        Why there are no plain features: what a solver that needs them says.
+        Message of solvers that need plain features, if there are none.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class Design:
 
     @property
     def by_rows(self) -> bool:
-        """Whether functions are best known by coefficients of the rows, (n, p)."""
+        """Whether functions are best represented by coefficients of the rows, (n, p)."""
         return False
 
     @cached_property
@@ -123,9 +123,10 @@ class Design:
         return RowBlocks(self.n_rows, self.width + self.n_outputs)
 
     def factored(self, shift: FloatArray) -> Factored:
-        """The Cholesky factor of K + diag(shift), K the scalar kernel values of the rows.
+        """Return the Cholesky factor of K + diag(shift), K the scalar kernel matrix of the rows.
 
-        It may be in the array of K itself: until :meth:`restore`, all but products with K wait.
+        The factor may be stored in the array of K. Until :meth:`restore` is called, only products
+        with K are then available.
         """
         gram = self.gram
         if gram is None:
@@ -135,48 +136,48 @@ class Design:
 
     @property
     def left_factor(self) -> Factored | None:
-        """The factor that is now in the place of the kernel values, None if they are there."""
+        """The factor that is stored in place of the kernel values, or None."""
         return None
 
     def restore(self) -> None:
-        """Put kernel values back where a factor is."""
+        """Restore kernel values that a factor has overwritten."""
 
     def zero(self) -> FloatArray:
-        """Weights of the function zero."""
+        """Return the weights of the zero function."""
         raise NotImplementedError(f"{type(self).__name__} must define zero")
 
     def directions(self, weights: FloatArray) -> FloatArray:
-        """What :meth:`predict` wants to know of a function: computed once for all blocks."""
+        """Return what :meth:`predict` needs of a function, computed once for all blocks."""
         raise NotImplementedError(f"{type(self).__name__} must define directions")
 
     def feature_weights(self, weights: FloatArray) -> FloatArray:
-        """What features of new rows are multiplied with to predict."""
+        """Return the weights by which features of new rows are multiplied for predictions."""
         return self.directions(weights)
 
     def predict(
         self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
-        """Values of a function on some of the rows, (m, p), without offset."""
+        """Return the values of a function on some rows, (m, p), without offset."""
         raise NotImplementedError(f"{type(self).__name__} must define predict")
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
-        """Φᵀ times a push (m, p) on some of the rows: an array that adds up over rows."""
+        """Return Φᵀ times ``push`` (m, p) for some rows; the results of blocks can be added."""
         raise NotImplementedError(f"{type(self).__name__} must define pull")
 
     def weights_of(self, pulled: FloatArray) -> FloatArray:
-        """Weights of the function Σ K(·, x_i) push_i from what was pulled."""
+        """Return the weights of the function Σ K(·, x_i) push_i, from results of :meth:`pull`."""
         raise NotImplementedError(f"{type(self).__name__} must define weights_of")
 
     def link(self, push: FloatArray) -> FloatArray:
-        """Weights of the function Σ K(·, x_i) push_i over all rows, push (n, p)."""
+        """Return the weights of the function Σ K(·, x_i) push_i over all rows, push (n, p)."""
         return self.weights_of(self.blocks.sum(lambda rows: (self.pull(rows, push[rows]),))[0])
 
     def squared_norm(self, weights: FloatArray) -> float:
-        """‖h‖² of the function with these weights."""
+        """Return ‖h‖² for the function with these weights."""
         return float(np.vdot(weights, weights))
 
     def values(self, weights: FloatArray) -> FloatArray:
-        """Values of a function on all rows, (n, p)."""
+        """Return the values of a function on all rows, (n, p)."""
         directions = self.directions(weights)
         if self.n_rows <= self.blocks.block_rows:
             return self.predict(slice(None), directions)
@@ -185,7 +186,7 @@ class Design:
         return values
 
     def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:
-        """Values on all rows of Σ K(·, x_i) push_i over some of the rows, (n, p)."""
+        """Return the values on all rows of Σ K(·, x_i) push_i over some rows, (n, p)."""
         if rows is not None:
             whole = np.zeros((self.n_rows, self.n_outputs))
             whole[rows] = push
@@ -193,7 +194,7 @@ class Design:
         return self.values(self.link(push))
 
     def remember(self, weights: FloatArray, image: FloatArray) -> None:
-        """Take note of the values of a function on all rows, if that is of use."""
+        """Store the values of a function on all rows, if the design can use them."""
 
     def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:
         """Return the functions K(·, x_i) u of rows (k,) and vectors (k, p)."""
@@ -204,34 +205,34 @@ class Design:
         raise NotImplementedError(f"{type(self).__name__} must define subset")
 
     def from_subset(self, rows: IntArray, weights: FloatArray) -> FloatArray:
-        """Weights of the function that has ``weights`` in the design of some of the rows."""
+        """Convert weights in the design of some rows to weights in this design."""
         return weights
 
     def low_rank(self) -> Design | None:
-        """Return the same rows with a kernel of low rank near theirs, where that is a start."""
+        """Return a low-rank approximation of the design, if it gives a useful warm start."""
         return None
 
     def left_out(self, push: FloatArray, residual: FloatArray) -> float:
-        r"""Upper bound of Σ push_iᵀ E_ik push_k for a kernel E of which the diagonal is known.
+        r"""Upper bound of Σ push_iᵀ E_ik push_k for a kernel E with known diagonal.
 
         .. math:: \Bigl\|\sum_i E(\cdot, x_i) u\Bigr\|^2 \le
                   \Bigl(\sum_i |u_i| \sqrt{E_{ii}}\Bigr)^2
 
-        for one output, by the inequality of Cauchy and Schwarz; ``residual`` is the diagonal of
-        what features leave out, (n,) or (n, p) >= 0.
+        for one output, by the Cauchy-Schwarz inequality. ``residual`` is the residual diagonal of
+        the features, (n,) or (n, p), >= 0.
         """
         raise NotImplementedError(f"{type(self).__name__} must define left_out")
 
     def square_by(self, push: FloatArray, forms: Callable[[FloatArray], FloatArray]) -> float:
-        """‖Σ K(·, x_i) push_i‖² from ``forms``, which are pushᵀ k push of a push (n, q)."""
+        """Return ‖Σ K(·, x_i) push_i‖² from ``forms``, pushᵀ k push of a push (n, q)."""
         raise NotImplementedError(f"{type(self).__name__} must define square_by")
 
     def output(self, j: int) -> Design | None:
-        """Return the design of one output by itself; None where outputs are coupled."""
+        """Return the design of one output alone, or None if outputs are coupled."""
         return None
 
     def join(self, parts: list[FloatArray]) -> FloatArray:
-        """Weights of all outputs from those of :meth:`output`, one after the other."""
+        """Return the weights of all outputs from those of the designs of :meth:`output`."""
         raise NotImplementedError(f"{type(self).__name__} has no outputs by themselves")
 
     def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray | None:
@@ -239,16 +240,16 @@ class Design:
         return None
 
     def matrix(self) -> Any:
-        """The matrix (n p, size of the weights) of all predictions, or None."""
+        """Return the matrix (n p, size of the weights) of all predictions, or None."""
         return None
 
     def spectrum(self, sample_weight: FloatArray) -> Spectrum:
-        """Spectrum of √s K √s, s the weights over their sum; kept for the last weights."""
+        """Spectrum of √s K √s, s the normalized weights; cached for the last weights."""
         raise NotImplementedError(f"{type(self).__name__} has no scalar kernel")
 
     @cached_property
     def output_matrix(self) -> FloatArray:
-        """The matrix S Sᵀ, where there is a coupling."""
+        """The matrix S Sᵀ, if there is a coupling."""
         assert self.coupling is not None
         return self.coupling @ self.coupling.T
 
@@ -259,7 +260,7 @@ class Design:
 
     @cached_property
     def output_chain(self) -> Chain | None:
-        """The output matrix as that of a Markov chain, where it is one."""
+        """The output matrix as the covariance matrix of a Markov chain, if it is one."""
         return None if self.coupling is None else chain_of(self.output_matrix)
 
     def diagonal(self) -> FloatArray:
@@ -268,12 +269,12 @@ class Design:
 
 
 def in_order(values: FloatArray, vectors: FloatArray) -> Spectrum:
-    """Spectrum of a matrix that is positive semi-definite up to rounding."""
+    """Return the spectrum of a matrix that is positive semi-definite up to rounding."""
     return Spectrum(np.maximum(values, 0.0), vectors)
 
 
 class Coupled(Design):
-    """A scalar kernel times an output matrix: what is the same however its values are known."""
+    """Base class of designs of a scalar kernel times an output matrix."""
 
     coupling: FloatArray
     _spectrum: tuple[FloatArray, Spectrum] | None = None
@@ -318,7 +319,7 @@ class Coupled(Design):
 
 
 class ByValues(Coupled):
-    """Functions of which the values on all rows are computed at once, and given block by block."""
+    """Base class of designs that compute the values of a function on all rows at once."""
 
     def _computed(self, weights: FloatArray) -> FloatArray:
         """Values on all rows, (n, p)."""
@@ -330,7 +331,7 @@ class ByValues(Coupled):
         return []
 
     def directions(self, weights: FloatArray) -> FloatArray:
-        """Values on all rows, (n, p), kept for the last two functions: they cost a pass."""
+        """Return the values on all rows, (n, p), cached for the last two functions."""
         for known, values in self._known:
             if known is weights:
                 return values
@@ -340,7 +341,7 @@ class ByValues(Coupled):
         return values
 
     def remember(self, weights: FloatArray, values: FloatArray) -> None:
-        """Take note of values that are there already."""
+        """Store values that have been computed already."""
         self._known[:] = [(weights, values), *self._known[:1]]
 
     def predict(
@@ -353,9 +354,9 @@ class ByValues(Coupled):
 
 
 def distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
-    """The different ones of some rows, and the place of each among these.
+    """Return the distinct row indices, and the position of each row among them.
 
-    As by ``numpy.unique``, sooner where they are in increasing order, as kinks are.
+    As ``numpy.unique``, but faster for increasing indices.
     """
     ahead = np.diff(rows)
     if len(ahead) == 0 or ahead.min() < 0:
@@ -366,7 +367,7 @@ def distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def square_roots(rows: IntArray, jacobian: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Write each matrix (m, p), a diagonal, or (m, p, p) as a sum of u uᵀ: (k,) and u (k, p)."""
+    """Write matrices (m, p), diagonals, or (m, p, p) as sums of u uᵀ: rows (k,), u (k, p)."""
     if jacobian.ndim == 2:
         which, output = np.nonzero(jacobian)
         vectors = np.zeros((len(which), jacobian.shape[1]))

@@ -1,4 +1,4 @@
-"""Rows of linear models: weighted means taken off, weights taken in, many turned into few."""
+"""Rows of linear models: centring, weighting, and reduction to fewer rows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NOISE = 64 * np.finfo(float).eps  # of their mean: rows that differ by less are
 
 @dataclass(frozen=True, eq=False)
 class CentredRows:
-    """Rows of positive weight, with the weighted means taken off if there is an intercept.
+    """Rows of positive weight, centred by the weighted means if there is an intercept.
 
-    For the squared loss the best intercept is then known for any coefficients.
+    For the squared loss, the best intercept is then known for any coefficients.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class CentredRows:
     def of(
         cls, X: FloatArray, y: FloatArray, weight: FloatArray, fit_intercept: bool
     ) -> CentredRows:
-        """Leave out rows of X (n, d) and y (n, p) without weight, and centre the others."""
+        """Remove rows of X (n, d) and y (n, p) of weight zero, and centre the others."""
         whole, kept = (X, y), weight > 0.0
         if not np.all(kept):
             X, y, weight = X[kept], y[kept], weight[kept]
@@ -66,11 +66,11 @@ class CentredRows:
 
     @property
     def root(self) -> FloatArray:
-        """Square roots of the weights over their mean, (m, 1): 1 where all are equal."""
+        """Square roots of the weights over their mean, (m, 1); 1 if all are equal."""
         return np.sqrt(self.weight / self.weight.mean())[:, None]
 
     def weighted(self) -> tuple[Any, FloatArray]:
-        """X and y of the problem without weights: ½‖y - X w‖²/m is the weighted mean loss."""
+        """X and y of the equivalent unweighted problem, with mean loss ½‖y - X w‖²/m."""
         if np.ptp(self.weight) == 0.0:
             return self.features, self.targets
         if isinstance(self.features, SparseRows):
@@ -79,7 +79,7 @@ class CentredRows:
 
     @property
     def sizes(self) -> FloatArray:
-        """Largest entries of the weighted columns before means were taken off, (d,)."""
+        """Largest entries of the weighted columns before centring, (d,)."""
         X = self.given[0]
         if sparse.issparse(X):
             return np.ravel(abs(sparse.diags_array(self.root[:, 0]) @ X).max(axis=0).toarray())
@@ -90,14 +90,14 @@ class CentredRows:
         return np.asarray(np.maximum(weighted.max(axis=0), -weighted.min(axis=0)))
 
     def intercept(self, coef: FloatArray) -> FloatArray:
-        """The best intercept (p,) for coefficients (d, p)."""
+        """Return the best intercept (p,) for coefficients (d, p)."""
         return np.asarray(self.target_means - self.means @ coef)
 
     def settled(self, coef: FloatArray) -> tuple[FloatArray, float]:
-        """The best intercept (p,) for coefficients (d, p), and the mean loss of the two.
+        """Return the best intercept (p,) for coefficients (d, p), and the mean loss.
 
-        Of residuals as predictions leave them on X as it was given: where that is far from zero,
-        they have rounding errors that those of centred rows have not.
+        The loss is computed from predictions on X as given, not centred. If X is far from zero,
+        these have larger rounding errors than predictions on centred rows.
         """
         X, y = self.given
         share = self.weight / self.weight.sum()
@@ -139,9 +139,10 @@ def _centred(
 
 
 def fewer_rows(features: Any, targets: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Many rows turned into d + p, orthogonally: all residuals keep their lengths.
+    """Reduce many rows to d + p rows by an orthogonal transformation.
 
-    None where they are few, or sparse, which the others would not be.
+    The lengths of all residuals are preserved. Returns None if there are few rows, or if they are
+    sparse, because the reduced rows would be dense.
 
     Examples
     --------

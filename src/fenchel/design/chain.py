@@ -1,4 +1,4 @@
-"""Output matrices of Markov chains, as of the kernel exp(-|t - s|) between points in order."""
+"""Covariance matrices of Markov chains, for example of the kernel exp(-|t - s|)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _CLOSEST = 1e-8  # 1 - r² of neighbours: the inverse loses digits in proportion
 
 
 class Chain:
-    r"""The covariance matrix of a Markov chain.
+    r"""Covariance matrix of a Markov chain.
 
     .. math:: B_{jk} = s_j s_k \prod_{l=j}^{k-1} r_l, \qquad j \le k
 
-    Its inverse is tridiagonal, so that products and solutions cost O(p) for each row in place
-    of O(p²), by recursions that lose no digits. These run over all rows side by side, as each
-    step has to wait for the one before.
+    Its inverse is tridiagonal. Products and solutions therefore cost O(p) for each row instead of
+    O(p²), by numerically stable recursions. Each step of a recursion depends on the one before, so
+    each step is done for all rows together.
 
     Parameters
     ----------
     scale : ndarray of shape (p,)
         s > 0.
     ratios : ndarray of shape (p - 1,)
-        r, -1 < r < 1: correlations of neighbours.
+        r, -1 < r < 1: correlations of neighbouring outputs.
 
     Examples
     --------
@@ -42,14 +42,14 @@ class Chain:
         self.scale, self.ratios = scale, ratios
 
     def times(self, rows: FloatArray) -> FloatArray:
-        """Rows (n, p) times B."""
+        """Return rows (n, p) times B."""
         columns = np.ascontiguousarray(rows.T)
         product = np.empty(columns.shape)
         _multiply(columns, self.scale, self.ratios, product)
         return product.T
 
     def smoother(self, strengths: FloatArray) -> Smoother:
-        """For each column (c_i + B⁻¹)⁻¹ c_i, of strengths c >= 0 (n,)."""
+        """Return the operator (c_i + B⁻¹)⁻¹ c_i on columns, for strengths c >= 0 (n,)."""
         left = 1.0 / ((1.0 - self.ratios) * (1.0 + self.ratios))
         diagonal = np.ones(len(self.scale))
         diagonal[:-1] += self.ratios**2 * left
@@ -60,14 +60,14 @@ class Chain:
 
 
 class Smoother:
-    """(c_i + B⁻¹)⁻¹ c_i times columns, with a number c_i for each, from factors L D Lᵀ.
+    """Operator (c_i + B⁻¹)⁻¹ c_i on columns i, each with its number c_i, by factors L D Lᵀ.
 
     Parameters
     ----------
     strengths : ndarray of shape (n,)
         The numbers c.
     diagonal, beside : ndarrays of shape (p,) and (p - 1,)
-        B⁻¹.
+        Diagonal and off-diagonal of B⁻¹.
 
     Examples
     --------
@@ -86,16 +86,16 @@ class Smoother:
         _factor(strengths, diagonal, beside, self._factors, self._pivots)
 
     def __call__(self, columns: FloatArray) -> FloatArray:
-        """Of columns (p, n)."""
+        """Apply the operator to columns (p, n)."""
         found = np.ascontiguousarray(columns) * self._strengths
         _solve(self._factors, self._pivots, found)
         return found
 
 
 def chain_of(matrix: FloatArray) -> Chain | None:
-    """The chain that a matrix (p, p) is the covariance matrix of; None if it is none.
+    """Return the Markov chain whose covariance matrix is ``matrix`` (p, p), or None.
 
-    Also where there are too few outputs for it to be faster.
+    Also returns None if there are too few outputs for the chain to be faster.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rows by what they hold: neither their order nor units nor repeats play a part."""
+"""Keys of rows that depend only on their values, not on order, units or repeats."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Keys = npt.NDArray[np.uint64]
 
 
 def row_keys(X: FloatArray | sparray, targets: FloatArray) -> Keys:
-    """Two numbers for each row, (n, 2): one tells its features, the other its targets too.
+    """Return two keys for each row, (n, 2): of its features, and of features and targets.
 
-    They are of the ranks of values in their columns.
+    They are computed from the ranks of values within columns.
 
     Parameters
     ----------
     X : ndarray or sparse array of shape (n, d)
-        Of sparse rows, the values that are not zero.
+        For sparse rows, the non-zero values are used.
     targets : ndarray of shape (n, p)
 
     Returns
@@ -51,29 +51,31 @@ def row_keys(X: FloatArray | sparray, targets: FloatArray) -> Keys:
 def distinct_rows(
     X: FloatArray, targets: FloatArray, weight: FloatArray, n_rows: int, exact: bool = True
 ) -> tuple[Keys, FloatArray, FloatArray, FloatArray]:
-    """Keys of at most ``n_rows`` distinct rows, and these, in an order that says nothing.
+    """Return at most ``n_rows`` distinct rows and their keys, in a pseudo-random order.
 
-    Rows that differ by less than a millionth of the columns' ranges may be told apart by the
-    ranks of values only, which takes sorting all of them.
+    Rows that differ by less than a millionth of the ranges of the columns can be distinguished
+    only by the ranks of values, which requires sorting all values.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
     targets : ndarray of shape (n, p)
-        There may be none, p = 0.
+        p may be 0.
     weight : ndarray of shape (n,)
     n_rows : int
     exact : bool, default=True
-        If False, such rows count as one unless they are most rows, and may be there together.
+        If False, such rows are treated as equal, unless they are most rows; more than one of
+        them may be returned.
 
     Returns
     -------
     keys : ndarray of shape (m, 2)
-        See :func:`row_keys`; in steps of the columns' ranges where these tell all rows apart.
+        See :func:`row_keys`; computed from steps of the columns' ranges if these distinguish
+        all rows.
     X : ndarray of shape (m, d)
     targets : ndarray of shape (m, p)
     weight : ndarray of shape (m,)
-        Sums of those of equal rows.
+        Sums of the weights of equal rows.
 
     Examples
     --------
@@ -175,9 +177,9 @@ def _sparse_keys(X: Any) -> Keys:
 
 
 def mixed(keys: Keys) -> Keys:
-    """Spread keys over all numbers, by the finalizer of SplitMix64 (Steele et al., 2014).
+    """Hash keys by the finalizer of SplitMix64 (Steele et al., 2014).
 
-    Records of training rows in files hold what it returns.
+    Model files store its results as records of the training rows.
     """
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

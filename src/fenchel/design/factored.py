@@ -1,4 +1,4 @@
-"""A Cholesky factor in the array of the matrix that it factors."""
+"""A Cholesky factor that is stored in the array of the factored matrix."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _TILE = 64
 
 
 class Factored:
-    r"""The Cholesky factor of K + diag(d), in the array of K.
+    r"""Cholesky factor of K + diag(d), stored in the array of K.
 
     .. math:: K + \mathrm{diag}(d) = L L^\top
 
-    The factor takes one triangle; K stays in the other one, with which products with K go on, and
-    is put back by :meth:`restore`. No second (n, n) array is ever there.
+    The factor uses one triangle of the array. K remains in the other triangle, so products with K
+    are still available. :meth:`restore` restores K. No second (n, n) array is allocated.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Factored:
         return self._values.size
 
     def factor(self, shift: FloatArray) -> Factored:
-        """Factor K + diag(shift) for shift (n,); LinAlgError if it is not positive definite."""
+        """Factor K + diag(shift), shift (n,); raises LinAlgError if not positive definite."""
         check_time(0.7 * len(shift) ** 3)
         self.shift = shift
         np.einsum("ii->i", self._values)[:] += shift
@@ -60,12 +60,12 @@ class Factored:
         return self
 
     def restore(self) -> None:
-        """Put K back where the factor is."""
+        """Restore K in the array of the factor."""
         _mirror(self._values)
         np.einsum("ii->i", self._values)[:] = self.diagonal
 
     def product(self, right: FloatArray) -> FloatArray:
-        """K @ right, (n, p)."""
+        """Return K @ right, (n, p)."""
         return self.diagonal[:, None] * right + symmetric_product(self._values, right)
 
     def solve(self, right: FloatArray) -> FloatArray:
@@ -75,22 +75,22 @@ class Factored:
         return solution + self.solve_once(left)
 
     def solve_once(self, right: FloatArray) -> FloatArray:
-        """The same without refinement."""
+        """Solve as :meth:`solve`, without refinement."""
         with threads_that_pay(0):
             return np.asarray(lapack.dpotrs(self._values.T, right, lower=1)[0])
 
     def inverse_diagonal(self) -> FloatArray:
-        """Diagonal of the inverse of K + diag(d), (n,)."""
+        """Return the diagonal of the inverse of K + diag(d), (n,)."""
         return inverse_lengths(self._values.T)
 
     def inverse(self) -> FloatArray:
-        """Inverse of K + diag(d), (n, n), in a third of the time that solving for it takes."""
+        """Return the inverse of K + diag(d), (n, n), in a third of the time of solving for it."""
         with threads_that_pay(0):
             found = lapack.dpotri(self._values.T, lower=1)[0]
         return np.asarray(np.tril(found) + np.tril(found, -1).T)
 
     def inverse_among(self, rows: IntArray) -> FloatArray:
-        """Entries of the inverse of K + diag(d) among some rows, (m, m)."""
+        """Return the entries of the inverse of K + diag(d) for some rows, (m, m)."""
         return self.solve_once(np.eye(len(self._values))[:, rows])[rows]
 
 

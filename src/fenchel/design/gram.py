@@ -1,4 +1,4 @@
-"""Rows as rows of the Gram matrix."""
+"""Design of a Gram matrix."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _ROUNDING = 1e-16  # eigenvalues below this share of the largest are rounding er
 
 
 class Gram(ByValues):
-    r"""Scalar kernel values among the rows, and a matrix S for the outputs.
+    r"""Design of the scalar kernel matrix K of the rows and a matrix S for the outputs.
 
-    Functions are given by coefficients u (n, p): predictions :math:`K u B`, norm
-    :math:`\langle u, K u B\rangle`, B = S Sᵀ, and a push stands for :math:`u` itself. The
-    objectives are those of :class:`Plain` for any factor of K.
+    Functions are given by coefficients u (n, p), with predictions :math:`K u B` and squared norm
+    :math:`\langle u, K u B\rangle`, where B = S Sᵀ. The weights for a push are the push itself.
+    The objectives are those of :class:`Plain` for any factor of K.
 
     Parameters
     ----------
     values : ndarray of shape (n, n), or KernelValues
-        K, or what computes its values when they are asked for.
+        K, or an object that computes its values when needed.
     coupling : ndarray of shape (p, q)
         S; the identity for independent outputs.
 
@@ -55,11 +55,11 @@ class Gram(ByValues):
 
     @property
     def gram(self) -> FloatArray | None:
-        """K, where it is stored."""
+        """K, if it is stored."""
         return self.kernel_values.matrix
 
     def factored(self, shift: FloatArray) -> Factored:
-        """The factor of K + diag(shift), in the array of K until :meth:`restore`."""
+        """Return the factor of K + diag(shift), in the array of K until :meth:`restore`."""
         return self.kernel_values.factored(shift)
 
     @property
@@ -87,7 +87,7 @@ class Gram(ByValues):
         return self.image(weights)
 
     def feature_weights(self, weights: FloatArray) -> FloatArray:
-        """u B: what kernel values of new rows are multiplied with."""
+        """Return u B, by which kernel values of new rows are multiplied."""
         chain = self.output_chain
         return weights @ self.output_matrix if chain is None else chain.times(weights)
 
@@ -103,7 +103,7 @@ class Gram(ByValues):
         return push
 
     def squared_norm(self, weights: FloatArray) -> float:
-        """<u, K u B>."""
+        """Return <u, K u B>."""
         return float(np.einsum("ip,ip->", weights, self.directions(weights)))  # in one thread
 
     def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:
@@ -125,7 +125,7 @@ class Gram(ByValues):
         return Gram(self.kernel_values, coupling)
 
     def low_rank(self) -> Design | None:
-        """The rows by features of low rank, where values are computed."""
+        """Return a design of low-rank features, if kernel values are computed and not stored."""
         features = self.kernel_values.low_rank()
         return None if features is None else Plain(features, self.coupling)
 

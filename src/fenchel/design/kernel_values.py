@@ -1,4 +1,4 @@
-"""Kernel values among rows, stored as a matrix; others are in ``fenchel.kernels``."""
+"""Kernel matrices of rows, stored in memory; computed ones are in ``fenchel.kernels``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STRIP = 128  # rows of a block at a time
 
 
 class KernelValues(Protocol):
-    """A Gram matrix K as :class:`fenchel.design.Gram` asks for it.
+    """Interface of a Gram matrix K, as :class:`fenchel.design.Gram` uses it.
 
     Examples
     --------
@@ -37,19 +37,19 @@ class KernelValues(Protocol):
 
     @property
     def matrix(self) -> FloatArray | None:
-        """All of K, where it is stored."""
+        """The matrix K, if it is stored."""
         ...
 
     def factored(self, shift: FloatArray) -> Factored:
-        """Return the factor of K + diag(shift), in the array of K where it is stored."""
+        """Return the factor of K + diag(shift), in the array of K if K is stored."""
         ...
 
     def restore(self) -> None:
-        """Put stored values back where a factor is."""
+        """Restore stored values that a factor has overwritten."""
         ...
 
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the values between some rows and others, (k, m)."""
+        """Return the kernel values of rows and columns, (k, m)."""
         ...
 
     def times(self, vectors: FloatArray, rows: IntArray | None = None) -> FloatArray:
@@ -58,20 +58,20 @@ class KernelValues(Protocol):
 
     @property
     def in_single(self) -> KernelValues:
-        """The same in single precision, where that saves time."""
+        """The matrix in single precision, if that saves time."""
         ...
 
     def subset(self, rows: IntArray) -> KernelValues:
-        """Return the values among some rows."""
+        """Return the matrix of some rows."""
         ...
 
     def low_rank(self) -> FloatArray | None:
-        """Return features (n, r) with products near these values, if there is need of them."""
+        """Return features (n, r) whose products approximate K, if they are needed."""
         ...
 
 
 class Stored(KernelValues):
-    """A Gram matrix in memory."""
+    """Gram matrix stored in memory."""
 
     def __init__(self, matrix: FloatArray) -> None:
         self._matrix = matrix
@@ -121,7 +121,7 @@ class Stored(KernelValues):
 
 
 class KernelColumns:
-    """Functions whose inner products are kernel values times those of mixed vectors."""
+    """Functions whose inner products are kernel values times products of output vectors."""
 
     def __init__(
         self, design: Design, values: KernelValues, rows: IntArray, vectors: FloatArray
@@ -132,12 +132,12 @@ class KernelColumns:
         self._mixed = vectors @ design.coupling
 
     def values(self, weights: FloatArray) -> FloatArray:
-        """Inner products (k,) with the function of these weights."""
+        """Return inner products (k,) with the function of these weights."""
         image = self._design.predict(self._rows, self._design.directions(weights))
         return np.einsum("ip,ip->i", image, self._vectors)
 
     def gram(self) -> FloatArray:
-        """Inner products among each other, (k, k)."""
+        """Return the inner products of the functions with each other, (k, k)."""
         return self._kernel.block(self._rows, self._rows) * (self._mixed @ self._mixed.T)
 
     def fill(self, matrix: FloatArray) -> None:
@@ -152,7 +152,7 @@ class KernelColumns:
             fill_lower(self._kernel.block(mine, unique), source, place, self._mixed, matrix, start)
 
     def weights(self, sizes: FloatArray) -> FloatArray:
-        """Weights of the sum of ``sizes`` (k,) times the functions."""
+        """Return the weights of the sum of ``sizes`` (k,) times the functions."""
         push = np.zeros((self._design.n_rows, self._design.n_outputs))
         np.add.at(push, self._rows, sizes[:, None] * self._vectors)
         return self._design.link(push)
@@ -167,7 +167,7 @@ def fill_lower(
     matrix: FloatArray,
     first: int,
 ) -> None:
-    """Lower triangle of I + UUᵀ, some columns from the first on.
+    """Write the lower triangle of I + UUᵀ, some columns from ``first`` on.
 
     Column ``first + b`` has kernel values ``kernel[source[b], place]``.
     """

@@ -1,4 +1,4 @@
-"""Rows of which not all outputs are observed, or with weights of their own."""
+"""Designs of partially observed outputs, and of outputs with weights for each entry."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fenchel.design.chain import Chain
 
 
 class Masked(Design):
-    r"""Another design whose predictions are multiplied entry by entry.
+    r"""Design whose predictions are those of another design times a mask, entry by entry.
 
     .. math:: h(x_i) = m_i \circ h_0(x_i), \qquad \|h\| = \|h_0\|
 
-    With zeros and ones in the mask, some outputs of some rows are not observed; other numbers
-    are square roots of weights that the outputs of a row have.
+    A mask of zeros and ones marks which outputs of which rows are observed. Other numbers are the
+    square roots of weights of the outputs of a row.
 
     Parameters
     ----------
@@ -101,19 +101,19 @@ class Masked(Design):
         return None if whole is None else self.mask.reshape(-1, 1) * whole
 
     def spectrum(self, sample_weight: FloatArray) -> Spectrum:
-        """That of the design without the mask."""
+        """Return the spectrum of the design without the mask."""
         return self.complete.spectrum(sample_weight)
 
     @cached_property
     def output_spectrum(self) -> Spectrum:
-        """That of the design without the mask."""
+        """Return the spectrum of the output matrix of the design without the mask."""
         return self.complete.output_spectrum
 
     @cached_property
     def output_chain(self) -> Chain | None:
-        """That of the design without the mask."""
+        """The output chain of the design without the mask."""
         return self.complete.output_chain
 
     def diagonal(self) -> FloatArray:
-        """That of the design without the mask."""
+        """The diagonal of the design without the mask."""
         return self.complete.diagonal()

@@ -1,4 +1,4 @@
-"""Products of many rows with few columns: three times as fast as linear algebra's."""
+"""Products of many rows with few columns, three times as fast as BLAS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ORDER_IS_FREE = {"reassoc", "contract", "nsz"}  # sums in the order of the proc
 
 
 def is_narrow(features: FloatArray, n_columns: int) -> bool:
-    """Whether the loops here are faster than linear algebra: few columns, but not a single one."""
+    """Whether these loops are faster than BLAS: for few columns, but more than one."""
     several = 1 < n_columns <= _MOST_COLUMNS
     return several and features.shape[1] >= _LEAST_WIDTH and features.flags.c_contiguous
 
@@ -20,7 +20,7 @@ def is_narrow(features: FloatArray, n_columns: int) -> bool:
 def narrow_product(
     features: FloatArray, directions: FloatArray, out: FloatArray | None = None
 ) -> FloatArray:
-    """Features (m, r) times directions (r, p), in ``out`` (m, p) if it is given."""
+    """Return features (m, r) times directions (r, p), in ``out`` (m, p) if given."""
     if out is None:
         out = np.empty((len(features), directions.shape[1]))
     _multiply(features, np.ascontiguousarray(directions.T), out)
@@ -28,7 +28,7 @@ def narrow_product(
 
 
 def narrow_pull(features: FloatArray, push: FloatArray) -> FloatArray:
-    """Features (m, r), turned, times a push (m, p): an (r, p) array."""
+    """Return the transpose of features (m, r) times a push (m, p), (r, p)."""
     found = np.zeros((push.shape[1], features.shape[1]))
     _add_pull(features, push, found)
     return np.ascontiguousarray(found.T)

@@ -1,4 +1,4 @@
-"""Rows as matrices of features: operator-valued kernels."""
+"""Design of operator-valued kernels, with a matrix of features for each row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fenchel.design.base import Design, Functions, Rows, square_roots
 
 
 class Operator(Design):
-    r"""A matrix of features :math:`\Phi_i` (p, r) for each row.
+    r"""Design with a matrix of features :math:`\Phi_i` (p, r) for each row.
 
     .. math:: h(x_i) = \Phi_i w, \qquad \|h\|^2 = \|w\|^2, \qquad
               K(x_i, x_k) = \Phi_i \Phi_k^\top
@@ -42,7 +42,7 @@ class Operator(Design):
         return np.zeros(self._rank)
 
     def directions(self, weights: FloatArray) -> FloatArray:
-        """The weights themselves, (r,)."""
+        """Return the weights, (r,)."""
         return weights
 
     def predict(
@@ -51,7 +51,7 @@ class Operator(Design):
         return np.matmul(self.matrices[rows], directions, out=out)
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
-        """Σ Φ_iᵀ push_i, (r,)."""
+        """Return Σ Φ_iᵀ push_i, (r,)."""
         return np.dot(push.ravel(), self.matrices[rows].reshape(push.size, -1))
 
     def weights_of(self, pulled: FloatArray) -> FloatArray:
@@ -71,11 +71,11 @@ class Operator(Design):
         return Operator(self.matrices[rows])
 
     def left_out(self, push: FloatArray, residual: FloatArray) -> float:
-        """``(Σ |push_ij| √E_ij)²``, E the diagonal (n, p) of rows and outputs."""
+        """Return ``(Σ |push_ij| √E_ij)²``, with E the diagonal (n, p) of rows and outputs."""
         return float(np.vdot(np.abs(push), np.sqrt(residual))) ** 2
 
     def square_by(self, push: FloatArray, forms: Callable[[FloatArray], FloatArray]) -> float:
-        """Of all rows and outputs as one, (n p, 1)."""
+        """Return the squared norm from forms of all rows and outputs as one column, (n p, 1)."""
         return float(forms(push.reshape(-1, 1))[0, 0])
 
     def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:

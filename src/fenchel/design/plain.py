@@ -1,4 +1,4 @@
-"""Rows as vectors of features, outputs coupled by a matrix."""
+"""Design of feature vectors, with outputs coupled by a matrix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_SUMS = 2**24  # 128 MB of Hessians, one for each part of the rows
 
 
 class Plain(Coupled):
-    r"""Features φ(x) with k(x, x') = φ(x)·φ(x'), and a matrix S for the outputs.
+    r"""Design of features φ(x), with k(x, x') = φ(x)·φ(x'), and a matrix S for the outputs.
 
     .. math:: h(x_i) = S V^\top \varphi_i, \qquad \|h\|^2 = \|V\|_F^2, \qquad
               K(x, x') = k(x, x')\, S S^\top
@@ -30,7 +30,7 @@ class Plain(Coupled):
     Parameters
     ----------
     features : ndarray of shape (n, r)
-        Feature vectors of the rows; a memory map will do.
+        Feature vectors of the rows; may be a memory map.
     coupling : ndarray of shape (p, q)
         S; the identity for independent outputs.
 
@@ -55,13 +55,13 @@ class Plain(Coupled):
 
     @cached_property
     def gram(self) -> FloatArray | None:
-        """Φ Φᵀ where it is no larger than a few of the features."""
+        """Φ Φᵀ, unless it is much larger than the features."""
         small = self.n_rows <= min(2 * self.width, _MOST_GRAM_ROWS)
         return self.features @ self.features.T if small else None
 
     @property
     def by_rows(self) -> bool:
-        """Where there are nearly as many features as dual variables."""
+        """Whether there are nearly as many features as dual variables."""
         full = self.width * self.coupling.shape[1] >= _FULL_RANK * self.n_rows * self.n_outputs
         return full and self.gram is not None
 
@@ -69,7 +69,7 @@ class Plain(Coupled):
         return np.zeros((self.width, self.coupling.shape[1]))
 
     def directions(self, weights: FloatArray) -> FloatArray:
-        """V Sᵀ, (r, p)."""
+        """Return V Sᵀ, (r, p)."""
         return weights @ self.coupling.T
 
     def predict(
@@ -81,7 +81,7 @@ class Plain(Coupled):
         return np.dot(features, directions, out=out)
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
-        """Φᵀ push, (r, p)."""
+        """Return Φᵀ push, (r, p)."""
         features = self._rows[rows]
         if self._many and is_narrow(features, push.shape[1]):
             return narrow_pull(features, push)
@@ -97,7 +97,7 @@ class Plain(Coupled):
         return (gram @ push if rows is None else gram[rows].T @ push) @ self.output_matrix
 
     def rows_of_features(self, rows: Rows) -> FloatArray:
-        """Features of some rows."""
+        """Return the features of some rows."""
         return self._rows[rows]
 
     def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:
@@ -118,7 +118,7 @@ class Plain(Coupled):
         return np.hstack(parts) @ (self.coupling / np.where(sizes > 0.0, sizes, 1.0))
 
     def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:
-        """Sum over rows of (φ_i ⊗ S, I)ᵀ J_i (φ_i ⊗ S, I), (r q + p, r q + p)."""
+        """Return the sum over rows of (φ_i ⊗ S, I)ᵀ J_i (φ_i ⊗ S, I), (r q + p, r q + p)."""
         (r, q), p = self.zero().shape, self.n_outputs
         size = r * q + p
         add = _add_diagonal if jacobian.ndim == 2 else _add_full

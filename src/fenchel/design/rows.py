@@ -1,4 +1,4 @@
-"""Rows in blocks: the only place that knows in which pieces rows are passed over."""
+"""Blocks of rows, which define how all passes over rows are divided."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Sums: TypeAlias = tuple[FloatArray | float, ...]
 
 
 class RowBlocks:
-    """Consecutive rows, block by block.
+    """Consecutive rows in blocks, for passes in several threads.
 
-    A pass is shared by the threads that the user allows. Which blocks are passed over together,
-    and in which order results are added up, depends on the numbers of rows and of blocks only: so
-    results are the same bit for bit for any number of threads.
+    A pass uses as many threads as the user allows. Which blocks are processed together, and in
+    which order results are added, depends only on the numbers of rows and blocks. The results are
+    therefore bit for bit the same for any number of threads.
 
     Parameters
     ----------
     n_rows : int
         Number of rows.
     width : int
-        Numbers that are read for each row.
+        Number of values that are read for each row.
     most_parts : int, default=48
-        Sums that may be held at once.
+        Maximum number of partial sums in memory.
 
     Examples
     --------
@@ -69,9 +69,9 @@ class RowBlocks:
         return [slice(start, min(start + size, self.n_rows)) for start in starts]
 
     def map(self, task: Callable[[slice], _Result]) -> list[_Result]:
-        """Return what ``task`` finds in each block, in their order.
+        """Return the results of ``task`` for each block, in order.
 
-        It may write, if only into rows of its own.
+        The task may write to arrays, but only to the rows of its block.
         """
         if 0 < self.n_rows <= self.block_rows:
             return [task(slice(0, self.n_rows))]
@@ -79,9 +79,10 @@ class RowBlocks:
         return [each for part in found for each in part]
 
     def sum(self, task: Callable[[slice], Sums]) -> tuple[Any, ...]:
-        """Add up, entry by entry, what ``task`` returns for each block: numbers and arrays.
+        """Return the sums, entry by entry, of the numbers and arrays that ``task`` returns.
 
-        Of a single block that is what it returns: fits of few rows consist of such calls.
+        For a single block, the result of the task is returned unchanged, which is faster for few
+        rows.
         """
         if self.n_rows <= self.block_rows:
             return task(slice(0, self.n_rows))
@@ -128,7 +129,7 @@ def _add_sizes_and_values(weight: FloatArray, values: FloatArray, sums: FloatArr
 
 @njit(cache=True, nogil=True)
 def subtract_from(targets: FloatArray, offset: FloatArray, values: FloatArray) -> None:
-    """Replace values (m, p) by targets (m, p) or (m, 1) less these and the offset (p,).
+    """Replace values (m, p) by targets (m, p) or (m, 1) minus values minus offset (p,).
 
     Examples
     --------
@@ -148,7 +149,7 @@ def subtract_from(targets: FloatArray, offset: FloatArray, values: FloatArray) -
 
 @njit(cache=True, nogil=True)
 def row_products(values: FloatArray, targets: FloatArray, products: FloatArray) -> None:
-    """Inner products (m,) of rows of values (m, p) with targets (m, p) or (m, 1).
+    """Write inner products (m,) of rows of values (m, p) with targets (m, p) or (m, 1).
 
     Examples
     --------

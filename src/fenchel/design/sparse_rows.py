@@ -1,4 +1,4 @@
-"""Centred and weighted rows whose array is sparse: products with them, and never the array."""
+"""Centred and weighted rows of a sparse array, available by products only."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from fenchel._typing import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    r"""The matrix :math:`\operatorname{diag}(\rho) (X - 1 m^\top)` for a sparse X.
+    r"""Centred and weighted sparse rows, :math:`\operatorname{diag}(\rho) (X - 1 m^\top)`.
 
-    It has of an array what algorithms of linear models ask for: ``shape``, ``size``, the number
-    of entries that are stored, products from the left, and ``T`` with products of its own.
+    It has the parts of the interface of an array that algorithms for linear models need:
+    ``shape``; ``size``, the number of stored entries; ``@``; and the transpose ``T`` with its
+    own ``@``.
 
     Parameters
     ----------
     matrix : sparse array of shape (n, d)
-        X, by columns.
+        X, stored by columns.
     means : ndarray of shape (d,)
         m.
     root : ndarray of shape (n, 1)
-        ρ, roots of weights with the mean 1.
+        ρ, square roots of weights with mean 1.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class SparseRows:
 
     @property
     def size(self) -> int:
-        """Number of entries that are stored."""
+        """Number of stored entries."""
         return int(self.matrix.nnz)
 
     @property
@@ -67,18 +68,18 @@ class SparseRows:
         return np.asarray(root * (self.matrix @ other - self.means @ other))
 
     def weighted(self, root: FloatArray) -> SparseRows:
-        """The rows times these numbers (n, 1)."""
+        """Return the rows multiplied by these numbers (n, 1)."""
         return SparseRows(self.matrix, self.means, self.root * root)
 
     def copies(self, columns: IntArray, scales: FloatArray) -> SparseRows:
-        """Some of the columns, each over a number of its own."""
+        """Return some of the columns, each divided by a number."""
         chosen = self.matrix[:, columns] @ sparse.diags_array(1.0 / scales)
         return SparseRows(chosen.tocsc(), self.means[columns] / scales, self.root)
 
 
 @dataclass(frozen=True, eq=False)
 class Transposed:
-    """The transpose of sparse rows."""
+    """Transpose of sparse rows."""
 
     rows: SparseRows
 
@@ -90,7 +91,7 @@ class Transposed:
 
     @property
     def T(self) -> SparseRows:
-        """The rows."""
+        """The rows, the transpose of the transpose."""
         return self.rows
 
     def __matmul__(self, other: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Rows of which the features are read pass by pass."""
+"""Design of features that are read anew in each pass."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fenchel.design.plain import Plain
 
 
 class Streamed(Plain):
-    """:class:`Plain` with features that are not in memory as a whole.
+    """Design as :class:`Plain`, with features that are not all in memory.
 
-    Solvers that pass over rows work with it, and those that want all features at once refuse.
+    Solvers that pass over rows work with it. Solvers that need all features at once refuse it.
 
     Parameters
     ----------
     features : array-like of shape (n, r)
-        What gives the features of a slice of rows, or of rows by their numbers.
+        Object that returns the features of a slice of rows, or of row indices.
     coupling : ndarray of shape (p, q)
         S; the identity for independent outputs.
 

@@ -1,7 +1,7 @@
-"""Dense linear algebra in tiles, with the same bits for any number of threads.
+"""Dense linear algebra in tiles, with identical results for any number of threads.
 
-Which tiles there are, and in which order each is added to, depends on the size of the matrix
-alone. Of a tile, BLAS has one thread.
+The tiles, and the order of additions to each, depend only on the size of the matrix. BLAS uses one
+thread for each tile.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _REALS: dict[str, Any] = {"d": ctypes.c_double, "s": ctypes.c_float}
 
 
 def factor_lower(matrix: AnyArray) -> bool:
-    """Replace the lower triangle of a matrix by its Cholesky factor; whether there is one.
+    """Replace the lower triangle of a matrix by its Cholesky factor; return False if none exists.
 
-    ``matrix`` is in Fortran order, of either precision; what is above its diagonal is neither
-    read nor written.
+    ``matrix`` is in Fortran order, in single or double precision. Entries above the diagonal are
+    neither read nor written.
 
     Examples
     --------
@@ -84,9 +84,9 @@ def factor_lower(matrix: AnyArray) -> bool:
 
 
 def inverse_lengths(factor: FloatArray) -> FloatArray:
-    """Squared lengths (n,) of the columns of L⁻¹: the diagonal of the inverse of L Lᵀ.
+    """Squared lengths (n,) of the columns of L⁻¹, the diagonal of the inverse of L Lᵀ.
 
-    ``factor`` is in Fortran order, and its lower triangle L is read.
+    ``factor`` is in Fortran order. Only its lower triangle L is read.
 
     Examples
     --------
@@ -113,7 +113,8 @@ def inverse_lengths(factor: FloatArray) -> FloatArray:
 def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
     """Replace rows k (m, r) by L⁻¹ k, L the lower triangle of ``factor`` (r, r); return them.
 
-    In place where rows are in C order, as the result is. Without the lock of the interpreter.
+    The result is in C order, and computed in place if the rows are in C order. The lock of the
+    interpreter is released.
     """
     rows = np.ascontiguousarray(rows)
     m, r = rows.shape
@@ -125,7 +126,7 @@ def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 def multiplied(matrix: AnyArray, vectors: AnyArray) -> AnyArray:
-    """A matrix (n, m), or the transpose of one, times vectors (m, p) or (m,).
+    """Return a matrix (n, m), or the transpose of one, times vectors (m, p) or (m,).
 
     Examples
     --------
@@ -149,9 +150,9 @@ def _multiply(matrix: AnyArray, vectors: AnyArray, rows: slice, product: AnyArra
 
 
 def symmetric_product(lower: FloatArray, right: FloatArray) -> FloatArray:
-    """A symmetric matrix times right (n, p), of which only what is below the diagonal is read.
+    """Return a symmetric matrix, given by its strict lower triangle, times ``right`` (n, p).
 
-    What is on it is taken as zero.
+    The diagonal is taken as zero.
 
     Examples
     --------
@@ -176,9 +177,10 @@ def symmetric_product(lower: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def weighted_square(features: FloatArray, weight: FloatArray | None = None) -> FloatArray:
-    """Φᵀ diag(weight) Φ, (r, r), for features (n, r), in blocks of rows, and in tiles if large.
+    """Return Φᵀ diag(weight) Φ, (r, r), for features Φ (n, r).
 
-    Scaled copies of features are of some rows at a time.
+    It is computed in blocks of rows, and in tiles if large. Only some rows of the features are
+    copied and scaled at a time.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Group norms: value, dual norm, prox."""
+"""Group norms, with their dual norms, proximal operators and projections."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from fenchel.norms import loops
 
 @dataclass(frozen=True, eq=False)
 class GroupNorm:
-    r"""The norm L_{q,p}: the p-norm over groups of the q-norms inside of groups.
+    r"""Group norm L_{q,p}: the p-norm over groups of the q-norms within groups.
 
     .. math:: \|W\|_{q,p} = \Big( \sum_j \|W_j\|_q^p \Big)^{1/p}, \qquad
               \text{dual norm } \|\cdot\|_{q^*, p^*}, \quad \tfrac1q + \tfrac1{q^*} = 1
 
-    W_j are the rows of W (d, outputs) in group j, as one vector.
+    W_j is the vector of the rows of W (d, outputs) in group j.
 
     Parameters
     ----------
     labels : ndarray of shape (d,)
-        Group of each row, 0 to k - 1.
+        Group of each row, from 0 to k - 1.
     q, p : float
-        The norms inside and outside, numbers >= 1 or inf.
+        Orders of the norms within and over groups, >= 1 or inf.
 
     References
     ----------
@@ -46,44 +46,44 @@ class GroupNorm:
 
     @cached_property
     def order(self) -> IntArray:
-        """Rows sorted by groups."""
+        """Row indices sorted by group."""
         return np.argsort(self.labels, kind="stable")
 
     @cached_property
     def back(self) -> IntArray:
-        """The inverse permutation."""
+        """Inverse permutation of ``order``."""
         back = np.empty_like(self.order)
         back[self.order] = np.arange(len(back))
         return back
 
     @cached_property
     def rows_before(self) -> IntArray:
-        """Number of rows before each group, and of all."""
+        """Number of rows before each group, followed by the total."""
         return np.concatenate([[0], np.cumsum(np.bincount(self.labels))]).astype(np.intp)
 
     @property
     def is_sum(self) -> bool:
-        """Whether it is the sum of all absolute values, whatever the groups."""
+        """Whether the norm is the sum of all absolute values, for any groups."""
         return self.q == 1.0 and self.p == 1.0
 
     @cached_property
     def dual(self) -> GroupNorm:
-        """The dual norm, L_{q*,p*} of the same groups."""
+        """The dual norm, L_{q*,p*} with the same groups."""
         norm = GroupNorm(self.labels, _dual(self.q), _dual(self.p))
         for name in ("order", "back", "rows_before"):
             norm.__dict__[name] = getattr(self, name)
         return norm
 
     def lengths(self, W: FloatArray) -> FloatArray:
-        """q-norms of the groups, (k,)."""
+        """Return the q-norms of the groups, (k,)."""
         return _lengths(W[self.order].ravel(), self.rows_before * W.shape[1], self.q)
 
     def value(self, W: FloatArray) -> float:
-        """‖W‖."""
+        """Return ‖W‖."""
         return float(loops.length(self.lengths(W), self.p))
 
     def prox(self, W: FloatArray, t: float) -> FloatArray:
-        """The minimizer of ½‖U - W‖² + t ‖U‖."""
+        """Return the minimizer U of ½‖U - W‖² + t ‖U‖."""
         if t == 0.0:
             return W
         v = W[self.order].ravel()
@@ -91,7 +91,7 @@ class GroupNorm:
         return _prox(v, starts, self.q, self.p, t).reshape(W.shape)[self.back]
 
     def project(self, W: FloatArray, radius: float) -> FloatArray:
-        """The nearest point with ‖U‖ <= radius, by Moreau's identity."""
+        """Return the nearest point U with ‖U‖ <= radius, by Moreau's identity."""
         if self.value(W) <= radius:
             return W
         return W - self.dual.prox(W, radius)

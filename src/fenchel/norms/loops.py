@@ -1,7 +1,7 @@
-"""Compiled loops for group norms: lengths of groups, and proxes by one scalar root each.
+"""Compiled loops for group norms: lengths of groups, and proxes by one scalar equation each.
 
-A vector is cut into groups by ``starts``: group j is ``v[starts[j]:starts[j + 1]]``. Proxes are of
-vectors v >= 0: the signs are the caller's.
+``starts`` divides a vector into groups: group j is ``v[starts[j]:starts[j + 1]]``. Proxes are
+computed for vectors v >= 0; the caller handles the signs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FAR = 4.0  # on the logarithmic axis: how far a root is looked for where one si
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def length(v: FloatArray, q: float) -> float:
-    """The q-norm."""
+    """Return the q-norm."""
     largest = 0.0
     for entry in v:
         largest = max(largest, abs(entry))
@@ -40,7 +40,7 @@ def length(v: FloatArray, q: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def lengths(v: FloatArray, starts: IntArray, q: float, out: FloatArray) -> None:
-    """The q-norms of the groups."""
+    """Write the q-norms of the groups."""
     for j in range(len(out)):
         out[j] = length(v[starts[j] : starts[j + 1]], q)
 
@@ -75,8 +75,8 @@ def _next(at: float, error: float, slope: float, low: float, high: float) -> flo
 def entry(v: float, q: float, place: float) -> float:
     """The u >= 0 with u + s u^(q - 1) = v, log s = place.
 
-    Newton's method for u/v, or for its power q - 1 where q < 2: convex, from above the root. In
-    logarithms, as s need not be within the floats.
+    By Newton's method for u/v, or for its power q - 1 if q < 2. The equation is convex, and the
+    start is above the root. Logarithms are used because s may overflow.
     """
     if v == 0.0:
         return 0.0
