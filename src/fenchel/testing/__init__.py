@@ -1,8 +1,8 @@
-"""Contract checks: whether a loss, kernel, feature map, design or solver is what it claims to be.
+"""Checks of the interfaces of losses, kernels, feature maps, designs, solvers and positive models.
 
-Each check raises an AssertionError whose sentence says what is wrong and where, and returns
-nothing if it finds nothing. They test definitions, not formulas: a loss is held against its
-own conjugate, a prox against other points, a certificate against the problem.
+Each check raises an AssertionError that says what is wrong and where, and returns None if it finds
+no error. The checks test definitions, not formulas: a loss is compared with its own conjugate, a
+prox with other points, and a certificate with the problem.
 """
 
 from fenchel.testing.designs import check_design

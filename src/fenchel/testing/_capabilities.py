@@ -1,4 +1,4 @@
-"""What a loss says of itself, beyond its four methods, must be true."""
+"""Checks of what a loss states about itself beyond its four methods."""
 
 from __future__ import annotations
 

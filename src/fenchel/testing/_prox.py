@@ -1,4 +1,4 @@
-"""What the prox of a conjugate must satisfy, and all that is made of it."""
+"""Checks of the prox of a conjugate, and of everything that uses it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fenchel.testing._trial import ROWS, STEPS, TOL, Trial
 
 
 def check_prox(trial: Trial) -> None:
-    """No point is better than the prox."""
+    """Check that no point is better than the prox."""
     loss = trial.loss
     for factor in STEPS:
         step = factor * trial.step
@@ -73,7 +73,7 @@ def check_domain(trial: Trial) -> None:
 
 
 def check_balance(trial: Trial) -> None:
-    """Points of the domain are balanced within it, and zero rows are left alone."""
+    """Check that balanced points stay in the domain, and that zero rows do not change."""
     loss = trial.loss
     for shift in (0.0, 1.0):  # the second time far from balanced
         dual = trial.duals() + shift * trial.slope
@@ -159,7 +159,7 @@ def _differences(trial: Trial, point: FloatArray, step: float) -> tuple[FloatArr
 
 
 def check_steps(trial: Trial) -> None:
-    """An array of steps is the same as one call a row."""
+    """Check that an array of steps gives the same result as one call for each row."""
     loss, n = trial.loss, 12
     point = trial.points(n, trial.slope)
     steps = trial.step * 10.0 ** trial.random.uniform(-1.0, 1.0, (n, 1))

@@ -1,4 +1,4 @@
-"""How checks fail, with a sentence; and what several of them measure."""
+"""Assertions with messages, and measurements that several checks share."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SAMPLINGS = 8
 
 
 def require(condition: Any, sentence: str) -> None:
-    """Raise an AssertionError with this sentence unless the condition holds."""
+    """Raise an AssertionError with this message unless the condition holds."""
     if not condition:
         raise AssertionError(sentence)
 
 
 @contextmanager
 def about(name: str) -> Iterator[None]:
-    """Say in the complaints of a block what they are about."""
+    """Prefix the messages of a block with a name."""
     try:
         yield
     except AssertionError as error:
@@ -30,7 +30,7 @@ def about(name: str) -> Iterator[None]:
 
 
 def bad_rows(good: Any) -> list[int]:
-    """Rows that are not good; the first is the one to raise an AssertionError about."""
+    """Return the rows that are not good; the first one is reported."""
     return np.flatnonzero(~np.asarray(good, dtype=bool)).tolist()
 
 
@@ -42,7 +42,7 @@ def require_shape(array: Any, shape: tuple[int, ...], what: str) -> None:
 
 
 def require_near(found: Any, truth: AnyArray, sentence: str, allowed: float) -> None:
-    """Raise an AssertionError unless two arrays agree; the sentence says what they must be."""
+    """Raise an AssertionError unless two arrays agree; the message says what they must be."""
     found = np.asarray(found)
     require(found.shape == truth.shape, f"{sentence}: {found.shape} is not {truth.shape}")
     difference = float(np.abs(found - truth).max())
@@ -50,7 +50,7 @@ def require_near(found: Any, truth: AnyArray, sentence: str, allowed: float) -> 
 
 
 def show(array: Any) -> str:
-    """A short text for a point."""
+    """Return a short text for a point."""
     values = ", ".join(f"{float(value):.6g}" for value in np.ravel(array))
     return f"[{values}]"
 

@@ -1,4 +1,4 @@
-"""Derivatives of fits with a loss, against differences of fits."""
+"""Checks of derivatives of fits with a loss, against differences of fits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Fit = Callable[[Problem], Solution | Smoothed]
 
 
 def check_sensitivity(trial: Trial) -> None:
-    """Derivatives in log alpha of fits with the loss and of fits with its envelope."""
+    """Check derivatives with respect to log alpha of fits with the loss and its envelope."""
     problem = _problem(trial)
     step = _KINKS * unit_step(problem)
     gradient = trial.random.standard_normal((_ROWS, trial.size))

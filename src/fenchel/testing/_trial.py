@@ -14,7 +14,7 @@ STEPS = (0.1, 0.7, 10.0)
 
 
 class Trial:
-    """A loss with trial points in its units: residuals, and dual points of that slope."""
+    """A loss with trial points in its units: residuals, and dual points."""
 
     def __init__(self, loss: Loss, size: int, scale: float, random_state: int) -> None:
         self.loss = loss

@@ -1,4 +1,4 @@
-"""The contract of a design."""
+"""Check of a design."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _TOL = 1e-8  # of the largest value: products of features lose half of the digit
 
 
 def check_design(design: Design, random_state: int = 0) -> None:
-    r"""Check that a design says the same of its functions in all its methods.
+    r"""Check that all methods of a design are consistent.
 
-    From the values of :math:`K(\cdot, x_i) e_j` on all rows the matrix of the kernel is put
-    together: it must be symmetric and positive semi-definite. Against it are held values,
-    blocks, norms, inner products of functions, subsets, and what is optional: the Hessian, the
-    matrix of predictions, single outputs, the spectrum, the diagonal, coupling and Gram matrix.
+    The kernel matrix is computed from the values of :math:`K(\cdot, x_i) e_j` on all rows. It must
+    be symmetric and positive semi-definite. Values, blocks, norms, inner products of functions and
+    subsets are compared with it. So are the optional methods, if defined: the Hessian, the matrix
+    of predictions, single outputs, the spectrum, the diagonal, coupling and Gram matrix.
 
     Parameters
     ----------
     design : Design
-        The design, of at most a few hundred rows times outputs.
+        The design. Rows times outputs should be at most a few hundred.
     random_state : int
         Seed of the trial points.
 

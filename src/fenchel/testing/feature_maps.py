@@ -1,4 +1,4 @@
-"""What a feature map must satisfy."""
+"""Check of a feature map."""
 
 from __future__ import annotations
 
@@ -29,21 +29,23 @@ _POINTS, _DEVIATIONS = 2**10, 8.0
 
 
 def check_feature_map(feature_map: FeatureMap, X: AnyArray | None = None) -> None:
-    r"""Check that a feature map reproduces its kernel within the error that it states.
+    r"""Check that a feature map approximates its kernel within its stated error.
 
-    With Φ the features of the rows X: :math:`\|K - \Phi\Phi^\top\|_F` at most ``kernel_error_``
-    times trace(K), which holds for an error in trace as well as in the Frobenius norm (Φ = K
-    for :class:`KernelRows`);
-    ``transform(X)`` equal to the features of the training rows, row by row; ``fit_transform``
-    equal to ``fit`` and ``transform``, and the same each time; ``coefficients``, where there
-    are landmarks; ``gradient`` against central differences and ``product_integrals`` over a box
-    against a scrambled Sobol rule, where they are known; ``clone``; parameters and rows
-    unchanged; ``set_output``.
+    The following are checked, where Φ are the features of the rows X:
+
+    - :math:`\|K - \Phi\Phi^\top\|_F` is at most ``kernel_error_`` times trace(K), which holds for
+      an error in trace as well as in the Frobenius norm (Φ = K for :class:`KernelRows`);
+    - ``transform(X)`` equals the features of the training rows, row by row;
+    - ``fit_transform`` equals ``fit`` followed by ``transform``, and is the same each time;
+    - ``coefficients``, if there are landmarks;
+    - if available, ``gradient`` against central differences, and ``product_integrals`` over a box
+      against a scrambled Sobol rule;
+    - ``clone`` and ``set_output``, and that parameters and rows do not change.
 
     Parameters
     ----------
     feature_map : FeatureMap
-        It is cloned, and left as it is.
+        The feature map. It is cloned and not changed.
     X : array-like of shape (n_samples, n_features), optional
         Rows to check on; by default 60 random rows of 2 features, or a Gram matrix for a
         precomputed kernel.

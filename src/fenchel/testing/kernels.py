@@ -1,4 +1,4 @@
-"""What a kernel must satisfy."""
+"""Check of a kernel."""
 
 from __future__ import annotations
 
@@ -40,23 +40,33 @@ _DEVIATIONS = 8.0
 
 
 def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
-    """Check that a kernel is symmetric, positive semi-definite, and one kernel throughout.
+    """Check that a kernel is symmetric and positive semi-definite, and its methods consistent.
 
-    Symmetry; smallest eigenvalue of the Gram matrix at least -1e-10 times the largest, on rows
-    some of which are equal; ``diag``; ``k(X) = k(X, X)``; columns and blocks as parts of the
-    Gram matrix; values by ``reduced`` and ``fill``; ``clone``; and that neither evaluation nor
-    measuring length scales changes the kernel or the rows. Where the kernel has them:
-    ``gradient`` against central differences of the values; ``product_integrals`` over a box,
-    against a normal density, and in up to three dimensions over half and all of space, against a
-    scrambled Sobol rule with the error that its repetitions show; the product of its factors
-    (``factor``) against the kernel; mean cosines of ``frequencies`` against the kernel. Where it
-    has parameters to be learned: their derivatives, ``parameter_gradient`` and
-    ``differentiated``, against central differences.
+    The following are checked for any kernel:
+
+    - symmetry, and ``k(X) = k(X, X)``;
+    - the smallest eigenvalue of the Gram matrix, at least -1e-10 times the largest, on rows some
+      of which are equal;
+    - ``diag``, columns and blocks as parts of the Gram matrix, and values by ``reduced`` and
+      ``fill``;
+    - ``clone``, and that neither evaluation nor data-driven length scales change the kernel or the
+      rows.
+
+    If the kernel defines them, these are checked as well:
+
+    - ``gradient`` against central differences of the values;
+    - ``product_integrals`` over a box, against a normal density, and in up to three dimensions
+      over half and all of space, compared with a scrambled Sobol rule with the error that its
+      repetitions show;
+    - the product of its factors (``factor``), and mean cosines of ``frequencies``, against the
+      kernel;
+    - for parameters to be learned, ``parameter_gradient`` and ``differentiated`` against central
+      differences.
 
     Parameters
     ----------
     kernel : None, str, kernel or callable
-        As an estimator takes it, see :func:`fenchel.kernels.as_kernel`; not a precomputed one.
+        The kernel, see :func:`fenchel.kernels.as_kernel`; not a precomputed one.
     X : array-like of shape (n_samples, n_features), optional
         Rows to check on; by default 40 random rows of 3 features in different units.
 

@@ -1,4 +1,4 @@
-"""What a loss must satisfy."""
+"""Check of a loss."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ from fenchel.testing._trial import ROWS, STEPS, TOL, Trial
 def check_loss(
     loss: Loss, n_outputs: int | None = None, *, scale: float = 1.0, random_state: int = 0
 ) -> None:
-    r"""Check that a loss is convex, and that its parts belong together.
+    r"""Check that a loss is convex and its methods are consistent.
 
-    On random points and independently of formulas: value(0) = 0 and value >= 0; convexity;
-    the stated Lipschitz and smoothness constants; the inequality of Fenchel and Young,
+    These checks use random points and no formulas: value(0) = 0 and value >= 0; convexity; the
+    stated Lipschitz and smoothness constants; the Fenchel-Young inequality
 
     .. math:: \ell(\xi) + \ell^*(\beta) \ge \langle\beta, \xi\rangle,
 
     with equality at :math:`\beta = \operatorname{prox}_{t\ell^*}(v)`,
-    :math:`\xi = (v - \beta)/t`; that no point near or far is a better prox; Jacobians by finite
-    differences, symmetric and between 0 and I; steps given row by row; a solid domain; that
-    dual points are balanced within it; the envelope against its definition; the minimizing
-    offset against a numerical one, and weights against repetition; what the loss says of itself
-    by ``box``, ``conic_parts``, ``output``, ``local``, ``epsilon``, ``radial`` and ``bounded``;
-    the loss in other units, ``rescaled``; derivatives of fits in alpha against differences of
-    fits; and the ε-insensitive version in all but these, and against a numerical infimal
+    :math:`\xi = (v - \beta)/t`; that no point near or far is a better prox; Jacobians against
+    finite differences, symmetric and between 0 and I; steps given row by row; a solid domain;
+    that balanced dual points stay in it; the envelope against its definition; the minimizing
+    offset against a numerical one, and weights against repetition; the statements of ``box``,
+    ``conic_parts``, ``output``, ``local``, ``epsilon``, ``radial`` and ``bounded``; the loss in
+    other units, ``rescaled``; and derivatives of fits with respect to alpha against differences
+    of fits. The ε-insensitive version is checked in the same way, except for balanced points,
+    statements, units and derivatives of fits. It is also compared with a numerical infimal
     convolution.
 
-    A loss with a ``cone`` is infinite outside of it and finite at the nearest points in it; its
+    A loss with a ``cone`` must be infinite outside it and finite at the nearest points in it. Its
     domain need not be solid, and it has no ε-insensitive version.
 
     Parameters
@@ -50,10 +51,10 @@ def check_loss(
     loss : Loss
         The loss to check.
     n_outputs : int, optional
-        Number of outputs of the trial points; by default the loss's own, and both 1 and 3 for
-        a loss of any number.
+        Number of outputs of the trial points. By default the number of the loss, or both 1 and
+        3 for a loss of any number of outputs.
     scale : float
-        Typical length of residuals: the units of y.
+        Typical length of residuals, in the units of y.
     random_state : int
         Seed of the trial points.
 

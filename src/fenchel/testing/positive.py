@@ -1,4 +1,4 @@
-"""What a non-negative model must satisfy."""
+"""Check of a non-negative model."""
 
 from __future__ import annotations
 
@@ -27,20 +27,24 @@ _DEVIATIONS = 6.0
 
 
 def check_positive_model(model: PSDModel, X: AnyArray | None = None) -> None:
-    r"""Check that a model is non-negative and agrees with its own integral and gradient.
+    r"""Check that a model is non-negative and consistent with its integral and gradient.
 
-    At points that no fit has seen, in the box of the rows X and far around it: values of shape
-    (n,), finite and never negative, equal to :math:`\varphi(x)^\top A \varphi(x)`; the smallest
-    eigenvalue of A at least -1e-10 times the largest; ``rank_`` the number of those above 1e-9
-    times the largest; the gradient against central differences; the integral over the box
-    against a scrambled Sobol rule, with the error that its repetitions show; the integral as a
-    sum over two halves of the box; a multiple by 2 and the sum with itself, in values and
-    integral; the values unchanged by what is called.
+    The following are checked, at new points in the box of the rows X and far around it:
+
+    - values have shape (n,), are finite and non-negative, and equal
+      :math:`\varphi(x)^\top A \varphi(x)`;
+    - the smallest eigenvalue of A is at least -1e-10 times the largest, and ``rank_`` is the
+      number of eigenvalues above 1e-9 times the largest;
+    - the gradient, against central differences;
+    - the integral over the box, against a scrambled Sobol rule with the error that its
+      repetitions show, and against the sum over two halves of the box;
+    - values and integral of twice the model, and of its sum with itself;
+    - values do not change by any of these calls.
 
     Parameters
     ----------
     model : PSDModel
-        A fitted model, ``estimator.model_`` of a density.
+        A fitted model, for example ``model_`` of a density estimator.
     X : array-like of shape (n, n_features), optional
         Rows of the region of interest; by default the landmarks of the feature map.
 

@@ -1,4 +1,4 @@
-"""What a solver must satisfy."""
+"""Check of a solver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FEW_STEPS = 10
 
 
 def small_problems(random_state: int = 0) -> list[Problem]:
-    """Return small random problems: several losses, 1 and 3 outputs, weights, intercept or not.
+    """Return small random problems with several losses, 1 and 3 outputs, weights and intercepts.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def small_problems(random_state: int = 0) -> list[Problem]:
     Returns
     -------
     list of Problem
-        With 30 rows and 4 features each.
+        Problems with 30 rows and 4 features each.
 
     Examples
     --------
@@ -62,15 +62,19 @@ def _problems(random: np.random.Generator) -> Iterator[Problem]:
 
 
 def check_solver(solver: Solver, problems: Sequence[Problem] | None = None) -> None:
-    r"""Check that a solver returns what it claims, on problems that it accepts.
+    r"""Check the solutions and certificates of a solver on the problems that it accepts.
 
-    For each problem: a refusal is a sentence; primal and dual objective of the solution,
-    evaluated anew, are those of its certificate; the dual point is feasible; the gap is not
-    negative, and at most the solver's ``tol`` where it says that it converged; neither zero nor
-    the best constant model beats it by more than the gap; the offset is zero without an
-    intercept, whatever the start; the callback sees each line of the history; started from its
-    own solution, the solver ends in a few steps with the same objective; and the problem is left
-    as it was.
+    The following are checked for each problem:
+
+    - a refusal is a sentence;
+    - the primal and dual objective of the solution, recomputed, are those of its certificate;
+    - the dual point is feasible;
+    - the gap is non-negative, and at most ``tol`` if the solver reports convergence;
+    - neither the zero model nor the best constant model is better by more than the gap;
+    - the offset is zero without an intercept, for any start;
+    - the callback receives each line of the history;
+    - started from its own solution, the solver ends in a few steps with the same objective;
+    - the problem does not change.
 
     Parameters
     ----------
