@@ -1,4 +1,4 @@
-"""What a fit promises, how it ended, and its progress: one definition for all problems."""
+"""Certificates, status and progress of fits, the same for all problems."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from fenchel._typing import FloatArray
 
 @dataclass(frozen=True)
 class Certificate:
-    """A rigorous bound on how far a fit is from the optimum.
+    """Certificate of a fit: a rigorous bound on its distance from the optimum.
 
-    Objectives are those of the formula in the docstring of the estimator.
+    The objectives are those of the formula in the docstring of the estimator.
 
     Parameters
     ----------
     primal : float
-        Objective of the fitted model, with its own offset: ``certified_offset_`` where offsets
-        are moved to other rows after the fit.
+        Objective of the fitted model, with the offset of the fit. If offsets are adjusted for
+        new rows after the fit, that offset is ``certified_offset_``.
     dual : float
-        Objective of a feasible dual point: no model can go below it.
+        Objective of a feasible dual point, a lower bound on the objective of any model.
     unit : float
-        What ``relative_gap`` is relative to: the mean loss of the best constant model, that is
-        its objective. For log-likelihoods, which have no natural zero, it is 1 (a nat per row).
+        Denominator of ``relative_gap``: the mean loss of the best constant model, which is its
+        objective. For log-likelihoods, which have no natural zero, it is 1 (a nat per row).
     feasibility : float, default=0.0
-        How far the dual point or the model is from its constraints, relative to their size:
-        rounding only.
+        Violation of constraints by the dual point or the model, relative to their size. It is at
+        the level of rounding errors.
 
     Attributes
     ----------
     gap : float
-        ``primal - dual``. The fitted model's objective is at most this far from optimal.
+        ``primal - dual``. The objective of the fitted model exceeds the optimum by at most this.
     relative_gap : float
-        ``gap / unit``. Where the best constant has no loss at all (``unit`` is 0) it is 0 for a
-        model that has none either, and infinite for any other. NaN where an objective or the
-        unit is no number, or the unit is infinite.
+        ``gap / unit``. If the best constant has zero loss (``unit`` is 0), it is 0 for a model
+        with zero loss and infinite for any other. NaN if an objective or the unit is NaN, or if
+        the unit is infinite.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Certificate:
 
     @classmethod
     def of_sum(cls, parts: Iterable[Certificate]) -> Certificate:
-        """Certificate of independent problems together."""
+        """Return the certificate of the sum of independent problems."""
         known = list(parts)
         return cls(
             sum(c.primal for c in known),
@@ -80,20 +80,20 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Certified:
-    """A feasible dual point, a model, and their certificate.
+    """Feasible dual point and model, with their certificate.
 
     Attributes
     ----------
     dual : ndarray of shape (n, p)
         The dual point.
     weights : ndarray
-        Weights of the model's function.
+        Weights of the function of the model.
     offset : ndarray of shape (p,)
-        Its offset.
+        Offset of the model.
     certificate : Certificate
-        Objectives of the two.
+        Certificate of the model and the dual point.
     source : ndarray of shape (n, p) or None
-        The point whose function the model is: ``dual``, or another one; None if not known.
+        The dual point whose function is the model: ``dual`` or another one; None if unknown.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class Certified:
 
 @dataclass(frozen=True)
 class Status:
-    """How a solver ended, as a sentence with its remedy.
+    """Status of a solver: whether it converged, and a message that says what to do if not.
 
     Examples
     --------
@@ -135,9 +135,9 @@ class Status:
 
 
 class Progress(NamedTuple):
-    """One line of a solver's history, or one of learning: its criterion is the primal value then.
+    """One line of the history of a solver, or of the learning of parameters.
 
-    See :attr:`is_learning`.
+    For learning, see :attr:`is_learning`, the primal value is the criterion.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class Progress(NamedTuple):
 
     @property
     def is_learning(self) -> bool:
-        """Whether it is an evaluation of held-out loss, which has no dual value."""
+        """Whether this is an evaluation of the held-out loss, which has no dual value."""
         return math.isnan(self.dual)
 
 

@@ -1,4 +1,4 @@
-"""Least squares with a norm as penalty or as constraint, and the certificate of any weights."""
+"""Least squares with a norm as penalty or constraint, and certificates of weights."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ENTRY = 4 * np.finfo(float).eps
 
 
 class Range(NamedTuple):
-    """What of X is more than rounding: U M, with orthonormal columns U (m, r) and M (r, d)."""
+    """Numerical range of X = U M, with orthonormal columns U (m, r) and M (r, d)."""
 
     basis: FloatArray
     matrix: FloatArray
 
     def shortest(self, targets: FloatArray) -> FloatArray:
-        """The shortest weights (d, p) of the best approximation of targets (m, p)."""
+        """Return the weights (d, p) of minimum norm that best approximate targets (m, p)."""
         orthonormal, triangle, order = qr(self.matrix.T, mode="economic", pivoting=True)
         inside = (self.basis.T @ targets)[order]
         return np.asarray(orthonormal @ solve_triangular(triangle, inside, trans="T"))
@@ -34,7 +34,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NormProblem:
-    r"""The penalized or the constrained form, for centred and weighted rows.
+    r"""Least squares with a norm as penalty or constraint, for centred and weighted rows.
 
     .. math:: P(W) = \frac{1}{2m} \|Y - XW\|^2 + \alpha \|W\|, \qquad
               D(\theta) = \frac1m \left(\langle\theta, Y\rangle - \tfrac12\|\theta\|^2\right)
@@ -45,8 +45,9 @@ class NormProblem:
               D(\theta) = \frac1m \left(\langle\theta, Y\rangle - \tfrac12\|\theta\|^2
               - \Lambda \|X^\top\theta\|_*\right)
 
-    Every W has a feasible dual point: the best multiple of its residuals. For :math:`\alpha = 0`,
-    plain least squares, it is the part of the residuals outside of the range of X.
+    The best multiple of the residuals of any W is a feasible dual point. For :math:`\alpha = 0`,
+    least squares without penalty, the dual point is the part of the residuals orthogonal to the
+    range of X.
 
     Parameters
     ----------
@@ -55,16 +56,16 @@ class NormProblem:
     count : float
         m.
     norm : GroupNorm
-        ‖·‖, with its dual norm.
+        The norm ‖·‖, with its dual norm.
     strength : float
         α, or Λ if ``constrained``.
     constrained : bool
-        Which form.
+        Whether the norm is a constraint. If False, it is a penalty.
     root : ndarray of shape (rows, 1), optional
-        Square roots of the weights of the rows; X and Y are orthogonal to it where given.
+        Square roots of the weights of the rows. If given, X and Y are orthogonal to it.
     sizes : ndarray of shape (d,), optional
-        Largest entries of the columns before means were taken off, in whose units X has its
-        rounding errors; by default those of X.
+        Largest entries of the columns before centring, which determine the rounding errors of
+        X; by default those of X.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class NormProblem:
     def of(
         cls, rows: CentredRows, norm: GroupNorm, strength: float, constrained: bool = False
     ) -> NormProblem:
-        """Return the problem of rows with weights."""
+        """Return the problem of centred and weighted rows."""
         features, targets = rows.weighted()
         root = rows.root if rows.fit_intercept else None
         return cls(features, targets, len(targets), norm, strength, constrained, root, rows.sizes)
@@ -104,7 +105,7 @@ class NormProblem:
 
     @property
     def unpenalized(self) -> bool:
-        """Whether it is least squares, without penalty or constraint."""
+        """Whether there is neither penalty nor constraint."""
         return self.strength == 0.0 and not self.constrained
 
     @property
@@ -119,10 +120,10 @@ class NormProblem:
 
     @cached_property
     def range(self) -> Range:
-        """The range of X, without directions that are rounding errors.
+        """Range of X, without directions that are rounding errors.
 
-        With columns in units of ``sizes``: singular values are positive if they exceed those of a
-        matrix of rounding errors, and max(m, d) · 2.2e-16 times the largest.
+        The columns are divided by ``sizes``. A singular value is treated as positive if it exceeds
+        those of a matrix of rounding errors, and max(m, d) · 2.2e-16 times the largest.
         """
         columns = self.features.shape[1]
         sizes = np.abs(self.features).max(axis=0) if self.sizes is None else self.sizes
@@ -133,15 +134,15 @@ class NormProblem:
         return Range(left[:, :rank], values[:rank, None] * right[:rank] * sizes)
 
     def penalty(self, weights: FloatArray) -> float:
-        """What the objective has beside the loss."""
+        """Return the penalty term of the objective."""
         return 0.0 if self.constrained else self.strength * self.norm.value(weights)
 
     def zero(self) -> FloatArray:
-        """The weights zero, (d, outputs)."""
+        """Return weights of zero, (d, outputs)."""
         return np.zeros((self.features.shape[1], self.n_outputs))
 
     def certify(self, weights: FloatArray) -> Certified:
-        """Objective of W, and of the best multiple of its residuals as a dual point."""
+        """Return W with its certificate; the dual point is the best multiple of its residuals."""
         residual = self.targets - self.features @ weights
         if self.unpenalized:
             return self._certify_least_squares(weights, residual)
@@ -180,29 +181,29 @@ class NormProblem:
         return float(np.max(np.divide(left, total, out=left, where=total > 0.0)))
 
     def multiplier(self, weights: FloatArray) -> float:
-        """The α at which W solves the penalized form, if W is a solution."""
+        """Return the α at which W solves the penalized form, if W is a solution."""
         if not self.constrained:
             return self.strength
         pull = self.features.T @ (self.targets - self.features @ weights)
         return self.norm.dual.value(pull) / self.count
 
     def nearest(self, point: FloatArray, step: float) -> FloatArray:
-        """Prox of the penalty or projection on the ball."""
+        """Return the prox of the penalty, or the projection on the ball."""
         if self.constrained:
             return self.norm.project(point, self.strength)
         return self.norm.prox(point, step * self.strength)
 
     def inside(self, weights: FloatArray) -> FloatArray:
-        """The weights, brought back where rounding has left the ball."""
+        """Return the weights, projected on the ball if rounding errors have left it."""
         size = self.norm.value(weights) if self.constrained else 0.0
         return weights * (self.strength / size) if size > self.strength else weights
 
     def output(self, j: int) -> NormProblem:
-        """The problem of one output, with the same strength."""
+        """Return the problem of one output, with the same strength."""
         return replace(self, targets=self.targets[:, j : j + 1])
 
     def reduced(self) -> NormProblem:
-        """The same problem on d + outputs rows, if those are fewer."""
+        """The equivalent problem on d + outputs rows, if those are fewer."""
         fewer = fewer_rows(self.features, self.targets)
         if fewer is None:
             return self

@@ -1,4 +1,4 @@
-"""A regularized regression problem and the certificate of any dual point."""
+"""Regularized regression problems, and certificates of dual points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fenchel.repair import Repair
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    r"""Data, loss, functions and strength; no algorithm.
+    r"""Regularized regression problem: data, loss, space of functions and strength.
 
     .. math:: P(h, b) = \frac{\alpha}{2} \|h\|^2
               + \sum_i \bar s_i\, \ell(y_i - h(x_i) - b), \qquad
@@ -31,37 +31,37 @@ class Problem:
               h_\beta = \sum_i c_i K(\cdot, x_i) \beta_i, \quad c_i = \bar s_i / \alpha, \quad
               \sum_i c_i \beta_i = 0
 
-    With a ``radius`` Λ the norm has a bound in the place of its penalty,
+    With a ``radius`` Λ the norm has a bound in place of a penalty,
 
     .. math:: P(h, b) = \sum_i \bar s_i\, \ell(y_i - h(x_i) - b)
               \quad\text{where}\quad \|h\| \le \Lambda, \qquad
               D(\beta) = \sum_i \bar s_i \left(\langle \beta_i, y_i\rangle
               - \ell^*(\beta_i)\right) - \Lambda \alpha \|h_\beta\|,
 
-    which does not depend on alpha, as :math:`\alpha h_\beta` does not: alpha is its multiplier
-    then, and says how large the function is that a dual point stands for. Such a problem
-    certifies; solvers are for the one with the penalty.
+    This does not depend on alpha, because :math:`\alpha h_\beta` does not. Here alpha is the
+    multiplier of the bound: it determines the size of the function :math:`h_\beta` of a dual
+    point. A problem with a radius computes certificates only. Solvers require the penalty.
 
-    Dual vectors β are in units of the subgradient of the loss, so they do not depend on weights
-    or strength; the usual dual coefficients are :math:`c_i \beta_i`. The constraint is there
-    only with an intercept.
+    Dual vectors β are in units of the subgradient of the loss, so they do not depend on weights or
+    strength. The usual dual coefficients are :math:`c_i \beta_i`. The constraint
+    :math:`\sum_i c_i \beta_i = 0` applies only with an intercept.
 
     Parameters
     ----------
     loss : Loss
         Loss of the residual vectors.
     design : Design
-        The rows: values and norms of the functions h.
+        The design, which computes values and norms of the functions h.
     targets : ndarray of shape (n, p) or (n, 1)
-        A single column is used for every output.
+        Targets y. A single column is used for every output.
     sample_weight : ndarray of shape (n,)
-        Positive weights s.
+        Weights s, all positive.
     alpha : float
         Strength of the regularization.
     fit_intercept : bool
-        Whether b is free or zero.
+        Whether to fit the offset b. If False, b is zero.
     radius : float, optional
-        The bound Λ.
+        The bound Λ on the norm.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Problem:
     radius: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse strengths with which the weights of the losses overflow."""
+        """Raise ValueError if the strength is so small that weights of the losses overflow."""
         if not np.isfinite(1.0 / np.float64(self.alpha)):
             raise ValueError(
                 f"alpha must be large enough that 1 / alpha is finite, got {shown(self.alpha)}"
@@ -108,17 +108,17 @@ class Problem:
 
     @property
     def separable(self) -> bool:
-        """Whether the losses of different outputs do not interact."""
+        """Whether the loss is a sum over outputs."""
         return self.loss.separable or self.n_outputs == 1
 
     @cached_property
     def weight(self) -> FloatArray:
-        """The weights c of the losses beside ½‖h‖², (n,)."""
+        """The weights c of the losses, relative to ½‖h‖², (n,)."""
         return _divided(self.share, self.alpha)
 
     @cached_property
     def share(self) -> FloatArray:
-        """The weights over their sum, (n,)."""
+        """The sample weights divided by their sum, (n,)."""
         return _divided(self.sample_weight, float(self.sample_weight.sum()))
 
     @cached_property
@@ -133,7 +133,7 @@ class Problem:
     def baseline(self) -> float:
         """Objective of the best constant model, its mean loss: the unit of relative gaps.
 
-        Exactly zero where all targets are that constant up to rounding.
+        Exactly zero if all targets equal that constant up to rounding.
         """
         lowest, highest = self._range
         away = np.maximum(highest - self.best_constant, self.best_constant - lowest)
@@ -171,11 +171,11 @@ class Problem:
 
     @property
     def rounding(self) -> float:
-        """How far residuals may be out of the cone of a loss before they count as outside."""
+        """Tolerance for rounding errors in the constraint that residuals are in a loss's cone."""
         return 1e-12 * self._largest
 
     def primal(self, weights: FloatArray, offset: FloatArray) -> float:
-        """Objective of the model with these weights of its function and this offset."""
+        """Return the objective of the model with these weights and this offset."""
         design = self.design
         directions = design.directions(weights)
         p = self.n_outputs
@@ -187,21 +187,21 @@ class Problem:
         return self.penalty(weights) + losses
 
     def objective(self, weights: FloatArray, values: FloatArray) -> float:
-        """The same for predictions (n, p) that are known, offset and all."""
+        """Return the objective for known predictions (n, p), which include the offset."""
         return self.penalty(weights) + self._losses_at(values)
 
     def penalty(self, weights: FloatArray) -> float:
-        """What the objective has beside the losses."""
+        """Return the penalty term of the objective."""
         if self.radius is not None:
             return 0.0
         return 0.5 * self.alpha * self.design.squared_norm(weights)
 
     def norm(self, weights: FloatArray) -> float:
-        """‖h‖ of the function with these weights."""
+        """Return ‖h‖ for the function with these weights."""
         return math.sqrt(max(self.design.squared_norm(weights), 0.0))
 
     def within(self, weights: FloatArray) -> FloatArray:
-        """The weights, brought back to the ball where there is one."""
+        """Return the weights, projected on the ball if there is a radius."""
         if self.radius is None:
             return weights
         size = self.norm(weights)
@@ -233,11 +233,11 @@ class Problem:
         return self._losses(lambda rows: values[rows].copy(), np.zeros(self.n_outputs))
 
     def link(self, dual: FloatArray) -> FloatArray:
-        """Weights of the function that a dual point stands for."""
+        """Return the weights of the function of a dual point."""
         return self.design.link(self.weight[:, None] * dual)
 
     def dual(self, dual: FloatArray) -> float:
-        """Objective of a feasible dual point, -inf outside the domain of the conjugate."""
+        """Return the objective of a feasible dual point; -inf outside the conjugate's domain."""
         return self._linked(dual)[1]
 
     def _linked(self, dual: FloatArray) -> tuple[FloatArray, float]:
@@ -266,9 +266,9 @@ class Problem:
     def feasible(self, dual: FloatArray) -> FloatArray:
         """Return a feasible point near ``dual``, with the same zeros.
 
-        The domain of the conjugate is met by projection, the constraint of the intercept by
-        the rule of the loss: shrinking, output by output, the positive or the negative
-        coordinates, where the domain is solid.
+        The point is projected on the domain of the conjugate. The constraint of the intercept is
+        then satisfied by ``balanced`` of the loss, which shrinks the positive or the negative
+        coordinates of each output if the domain is solid.
         """
         outside = np.flatnonzero(~np.isfinite(self.loss.conjugate(dual)))
         if len(outside):
@@ -294,12 +294,12 @@ class Problem:
     def certify(
         self, dual: FloatArray, offset: FloatArray | None = None, weights: FloatArray | None = None
     ) -> Certified:
-        """Certificate of a dual point after projection on the feasible set.
+        """Project a dual point on the feasible set and return it with its certificate.
 
-        The primal value is that of the model with the given weights and offset: those that
-        the projected point stands for, and the minimizing ones, where they are None. Where the
-        loss has a cone, the model is first moved into it. Offsets of parallel outputs are put in
-        the order of their levels, which costs nothing.
+        The primal value is that of the model with the given weights and offset. By default, the
+        weights are those of the projected point, and the offset minimizes the objective. If the
+        loss has a cone, the model is first moved into it. Offsets of outputs with one function
+        are sorted by their levels, which does not increase the loss.
         """
         balanced = self._balanced(dual)
         linked, lower = self._linked(balanced)
@@ -332,15 +332,15 @@ class Problem:
         return Certified(balanced, weights, offset, certificate, source)
 
     def with_model(self, dual: FloatArray, lower: float, source: FloatArray) -> Certified:
-        """A dual point with its objective, and the model of another point, without intercept."""
+        """Return a dual point with its objective and the model of ``source``, no intercept."""
         weights, offset = self.link(source), np.zeros(self.n_outputs)
         certificate = self.certificate(self.primal(weights, offset), lower, dual)
         return Certified(dual, weights, offset, certificate, source)
 
     def estimate(self, source: FloatArray, values: FloatArray) -> float:
-        """Objective of the function of a point whose values (n, p) are known, without intercept.
+        """Return the objective of the function of a point with known values, no intercept.
 
-        As precise as the values are, and without a product.
+        ``values`` (n, p) determine the precision. No kernel product is needed.
         """
         losses = self._losses_at(values)
         if self.radius is not None:
@@ -366,7 +366,7 @@ class Problem:
         return (t * dual, t * linked, value) if value > lower else (dual, linked, lower)
 
     def best_of(self, one: Certified, other: Certified | None) -> Certified:
-        """The better model, and the better bound, whosever it is."""
+        """Return the better model of two points, with the better bound of the two."""
         if other is None:
             return one
         model = min(one, other, key=lambda point: point.certificate.primal)
@@ -378,7 +378,7 @@ class Problem:
         return replace(model, dual=bound.dual, certificate=certificate)
 
     def minimizing_offset(self, weights: FloatArray) -> FloatArray:
-        """Offset that minimizes the objective for these weights; zero without intercept."""
+        """Return the offset that minimizes the objective for these weights, or zero."""
         if not self.fit_intercept:
             return np.zeros(self.n_outputs)
         design, none = self.design, np.zeros(self.n_outputs)
@@ -392,7 +392,7 @@ class Problem:
         return self.loss.minimizing_offset(residual, self.sample_weight)
 
     def certificate(self, primal: float, lower: float, dual: FloatArray) -> Certificate:
-        """Certificate of objectives that are known, and of what a point leaves of Σ c β = 0."""
+        """Return the certificate of known objectives, with the violation of Σ c β = 0."""
         feasibility = 0.0
         if self.fit_intercept:
             total, left = self.design.blocks.sizes_and_sums(self.weight, dual)
