@@ -187,11 +187,6 @@ class PathSearchCV(
     Callbacks of scikit-learn, ``set_callbacks(ProgressBar())``, receive one task for each fold and
     feature map and one for the final fit.
 
-    Notes
-    -----
-    Callbacks of scikit-learn, ``set_callbacks(ProgressBar())``, see a task for each fold and
-    feature map and one for the final fit.
-
     References
     ----------
     Breiman, Friedman, Olshen, Stone (1984), Classification and regression trees, section 3.4.3,
