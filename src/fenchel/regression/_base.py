@@ -419,7 +419,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         """Return n strengths on a geometric grid in the units of the problem, largest first.
 
         Alpha has the units of the loss divided by those of squared functions, whose size is
-        given by the mean diagonal of the kernel.
+        given by the mean diagonal of the kernel, without what an offset takes of it.
         """
         return strengths(n) * self._unit_of_strength(prepared)
 
