@@ -88,6 +88,7 @@ def test_cross_validation_is_by_groups(here, capsys):
         (["--groups", "nobody"], "--groups: visits.csv has no column 'nobody'"),
         (["--model", "normal"], "--groups has no meaning for --model normal"),
         (["--non-crossing"], "--groups has no meaning for --non-crossing"),
+        (["--drop", "base,time"], "beside the target 'y' and what --drop and --groups name"),
     ],
 )
 def test_what_is_refused(here, capsys, options, said):

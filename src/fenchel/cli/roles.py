@@ -77,8 +77,9 @@ class Roles:
         found = [name for name in columns or known if name not in without]
         if not found:
             beside = f" beside the target {', '.join(map(repr, targets))}" if targets else ""
-            others = " and what --drop and --ids name" if drop or ids else ""
-            others += " and --groups" if groups else ""
+            options = [name for name in ("--drop", "--ids", "--groups") if named[name]]
+            names = f" name{'s' * (len(options) == 1)}"
+            others = f" and what {' and '.join(options)}{names}" if options else ""
             raise InputError(f"{label} has no column{beside}{others}")
         return found
 
