@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel._compiling import njit
+from fenchel._threads import in_threads
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design import RowBlocks
 
@@ -43,12 +44,39 @@ def middle_quantiles(values: FloatArray, levels: FloatArray) -> FloatArray:
     between = (np.abs(places - last) <= _SAME * n) & (last > 0) & (last < n)
     last = np.where(between, last, np.clip(np.ceil(places) - 1, 0, n - 1).astype(np.intp))
     first = last - between
-    found = np.empty(len(levels))
-    for j, (some, below) in enumerate(_around(values, first, last)):
+    low, high = _ordered(values, first, last)
+    return np.where(between, 0.5 * (low + high), high)
+
+
+def order_statistic(values: FloatArray, place: int) -> FloatArray:
+    """Return the value of each column that is at a place, from 0, of its increasing order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses.quantiles import order_statistic
+    >>> order_statistic(np.array([[3.0, 7.0], [1.0, 8.0], [2.0, 9.0]]), 1)
+    array([2., 8.])
+    """
+    places = np.full(values.shape[1], place)
+    return _ordered(values, places, places)[1]
+
+
+def _ordered(values: FloatArray, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The values of each column at two neighbouring or equal places of its order."""
+    around = _around(values, first, last)
+
+    def pair(j: int) -> tuple[float, float]:
+        some, below = around[j]
         ends = first[j] - below, last[j] - below
         parts = np.partition(some, ends)
-        found[j] = parts[ends[1]] if not between[j] else 0.5 * (parts[ends[0]] + parts[ends[1]])
-    return found
+        return parts[ends[0]], parts[ends[1]]
+
+    columns = range(len(first))
+    few = len(values) < _MANY  # threads would take longer to wake up
+    pairs = [pair(j) for j in columns] if few else in_threads(pair, columns)
+    low, high = np.array(pairs, dtype=float).reshape(-1, 2).T
+    return low, high
 
 
 def _around(values: FloatArray, first: IntArray, last: IntArray) -> list[tuple[FloatArray, int]]:

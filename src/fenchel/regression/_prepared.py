@@ -11,6 +11,7 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.design import Design
 from fenchel.estimator import KeptRows
 from fenchel.kernels import OperatorKernel, Precomputed
+from fenchel.losses.quantiles import order_statistic
 
 _ROUNDING = 1e-13  # of a mean of kernel values
 
@@ -67,8 +68,7 @@ class Prepared:
 
 def middle(targets: FloatArray) -> FloatArray:
     """Return a value of each column, so that constant targets become exactly zero."""
-    half = len(targets) // 2
-    return np.array([np.partition(column, half)[half] for column in targets.T])
+    return order_statistic(targets, len(targets) // 2)
 
 
 def taken_by_offset(inputs: Any, size: float) -> float:
