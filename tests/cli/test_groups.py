@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from sklearn.model_selection import GroupKFold
 
 import fenchel
 from fenchel import KernelRidge, QuantileRegressor
-from fenchel.cli import main, on_disk
+from fenchel.cli import compare, main, on_disk
 from fenchel.model_selection import ConformalQuantileRegressor, PathSearchCV
 from fenchel.persistence import load_metadata
 
@@ -102,6 +103,44 @@ def test_missing_labels_are_refused(here, capsys):
     here.to_csv("visits.csv", index=False)
     assert main(FIT) == 2
     said = "the column 'person' of --groups must have a label in each row of visits.csv, and row 4"
+    assert said in capsys.readouterr().err
+
+
+COMPARE = ["compare", "visits.csv", "--target", "y", "--json", "--quiet"]
+
+
+def test_methods_are_compared_on_persons_that_none_has_seen(here, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr(compare, "run", lambda task, y, show: seen.append((task, y)) or [])
+    assert main([*COMPARE, "--groups", "person", "--test-share", "0.3", "--seed", "2"]) == 0
+    ((task, y),) = seen
+    assert "person" not in task.X
+    held_out = here.person[task.new.index]
+    assert held_out.nunique() == 12 == here.person.nunique() - len(np.unique(task.groups))
+    assert not set(held_out) & set(task.groups)
+    np.testing.assert_array_equal(here.person[task.X.index], task.groups)
+    np.testing.assert_array_equal(here.y[task.new.index], y)
+    assert json.loads(capsys.readouterr().out)["n_test_rows"] == len(y)
+
+
+def test_ours_and_linear_quantiles_learn_by_groups(here, capsys, monkeypatch):
+    given = []
+    fit = QuantileRegressor.fit
+
+    def noted(self, X, y, groups=None, **options):
+        given.append(groups)
+        return fit(self, X, y, groups=groups, **options)
+
+    noted.__signature__ = signature(fit)
+    monkeypatch.setattr(QuantileRegressor, "fit", noted)
+    monkeypatch.setattr(compare, "find_spec", lambda name: None)
+    assert main([*COMPARE, "--groups", "person", "--levels", "0.5"]) == 0
+    assert [len(np.unique(each)) for each in given] == [30, 30]
+
+
+def test_a_share_that_leaves_no_group_to_fit_is_refused(here, capsys):
+    assert main([*COMPARE, "--groups", "person", "--test-share", "0.99"]) == 2
+    said = "--test-share=0.99 leaves none of the 40 groups of visits.csv to fit"
     assert said in capsys.readouterr().err
 
 

@@ -357,6 +357,7 @@ def compare(
     target: _Target = None,
     columns: _Columns = None,
     drop: _Drop = None,
+    groups: _Groups = None,
     missing: _Missing = None,
     levels: _Levels = None,
     test_share: Annotated[
@@ -365,7 +366,7 @@ def compare(
             "--test-share",
             float,
             "a number strictly between 0 and 1",
-            help="Share of the rows, drawn by --seed, that is held out.",
+            help="Share of the rows, or of --groups, drawn by --seed, that is held out.",
         ),
     ] = 0.25,
     rank: _Rank = None,
@@ -383,7 +384,8 @@ def compare(
     held-out row.
     """
     settings = Settings(levels=levels, rank=rank, seed=seed, max_time=max_time, n_jobs=n_jobs)
-    roles = Roles(target, tuple(columns or ()), tuple(drop or ()), missing=tuple(missing or ()))
+    named = (columns, drop, None, missing, groups)
+    roles = Roles(target, *(tuple(names or ()) for names in named))
     checks.before_fit(data, roles, settings, out=None, plot=None)
     _room("compare").compare(
         data, roles, settings, test_share=test_share, as_json=as_json, quiet=quiet

@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fenchel._typing import FloatArray
+from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.cli import checks, data_io, fitting, printing
 from fenchel.cli.errors import InputError, as_input_errors
 from fenchel.cli.progress import Show, shown
@@ -48,6 +48,14 @@ class Task:
     words: list[str]
     levels: list[float]
     settings: Settings
+    groups: AnyArray | None = None
+    """Labels of training rows that depend on each other."""
+
+    def fit(self, pipeline: Any) -> Any:
+        """Fit a pipeline to the training rows, with their groups."""
+        last = pipeline.steps[-1][0]
+        options = {} if self.groups is None else {f"{last}__groups": self.groups}
+        return pipeline.fit(self.X, self.y, **options)
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,7 @@ Predictions = tuple[FloatArray, str]
 def _ours(task: Task) -> Predictions:
     """With the defaults of ``fenchel fit``."""
     estimator = fitting.make_estimator(task.settings)
-    model = fitting.make_pipeline(estimator).fit(task.X, task.y)
+    model = task.fit(fitting.make_pipeline(estimator))
     gap = model[-1].certificate_.relative_gap
     early = "" if model[-1].status_.converged else f"stopped at a gap of {gap:.0e}"
     return model.predict(task.new), early
@@ -83,7 +91,7 @@ def _ours(task: Task) -> Predictions:
 def _linear(task: Task) -> Predictions:
     """Linear quantiles on standardized columns, level by level, with a learned strength."""
     linear = QuantileRegressor(task.levels, kernel="linear", level_gamma=np.inf)
-    model = make_pipeline(TableEncoder(), StandardScaler(), linear).fit(task.X, task.y)
+    model = task.fit(make_pipeline(TableEncoder(), StandardScaler(), linear))
     return model.predict(task.new), ""
 
 
@@ -153,19 +161,16 @@ def compare(
     )
     y = data_io.target_values(table, targets, of_fit=True)
     X, columns = data_io.features_of(table, names)
+    groups = data_io.groups_of(table, roles.names("groups", table.names, table.label), y)
     X, y, left_out = data_io.with_targets(X, y, table.label)
     y = y.to_numpy()
     if len(X) < _LEAST_ROWS:
         raise InputError(f"{table.label} has {len(X)} rows, and comparing needs {_LEAST_ROWS}")
-    n_test = math.ceil(test_share * len(X))  # as scikit-learn does
-    if n_test == len(X):
-        raise InputError(
-            f"--test-share={test_share:g} leaves none of the {len(X)} rows of {table.label} to fit"
-        )
-    train, test = train_test_split(np.arange(len(X)), test_size=n_test, random_state=settings.seed)
+    train, test = _split(np.arange(len(X)), groups, test_share, settings.seed, table.label)
     warn([*said, *left_out, *columns.doubts])
     levels = parse_levels(settings.levels)
-    task = Task(X.iloc[train], y[train], X.iloc[test], columns.words, levels, settings)
+    seen = None if groups is None else groups[train]
+    task = Task(X.iloc[train], y[train], X.iloc[test], columns.words, levels, settings, seen)
     with shown(hidden=quiet or as_json) as show:
         results = run(task, y[test], show)
     if as_json:
@@ -175,6 +180,24 @@ def compare(
         printing.print_json({**head, **rows, "methods": record})
         return
     _print(results, levels, f"{targets[0]}: {table.label}", (len(train), len(test)))
+
+
+def _split(
+    rows: IntArray, groups: AnyArray | None, share: float, seed: int, label: str
+) -> tuple[IntArray, IntArray]:
+    """Rows to fit and rows held out: a share of the rows, or the rows of a share of the groups."""
+    units, what = (rows, "rows") if groups is None else (np.unique(groups), "groups")
+    if math.ceil(share * len(units)) >= len(units):  # as scikit-learn counts them
+        raise InputError(
+            f"--test-share={share:g} leaves none of the {len(units)} {what} of {label} to fit"
+        )
+    kept, held_out = train_test_split(
+        units, test_size=math.ceil(share * len(units)), random_state=seed
+    )
+    if groups is None:
+        return kept, held_out
+    inside = np.isin(groups, kept)
+    return rows[inside], rows[~inside]
 
 
 def run(task: Task, y: FloatArray, show: Show) -> list[Result]:
