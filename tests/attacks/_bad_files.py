@@ -89,7 +89,7 @@ def tables(folder: Path) -> dict[str, tuple[str, ...]]:
     put(
         "target nothing.csv", good.assign(y=np.nan).to_csv(index=False), "no value in the target y"
     )
-    put("one word.csv", _constant(good).to_csv(index=False), "x is the same", "'x'")
+    put("one word.csv", _constant(good).to_csv(index=False), "x (the same in every row)")
     put("lonely.csv", good[["y"]].to_csv(index=False), "x", "beside the target")
     put("no target.csv", good.drop(columns="y").to_csv(index=False), "'y'")
     put("target words.csv", good.assign(y=good["town"]).to_csv(index=False), "'Bonn' in row 1")

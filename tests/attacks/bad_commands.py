@@ -64,7 +64,6 @@ _OUTPUTS = [
 _MODEL_COMMANDS = (["predict"], ["evaluate"], ["report", "--out", "new.html"])
 _SHAPES: list[Case] = [
     (["fitt"], ("fitt",)),
-    (["--version"], ("--version",)),
     (["fit"], ("DATA",)),
     (["predict"], ("MODEL",)),
     (["predict", "good.skops"], ("DATA",)),
