@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn import linear_model
 from sklearn.model_selection import GridSearchCV, KFold
 
@@ -62,9 +63,23 @@ def test_the_grid_of_the_lasso_begins_where_all_is_zero():
     alphas = [params["alpha"] for params in model.cv_results_["params"]]
     centred = X - X.mean(axis=0)
     assert alphas[0] == pytest.approx(np.abs(centred.T @ (Y - Y.mean())).max() / 60)
-    assert alphas[-1] == pytest.approx(1e-3 * alphas[0])
+    spread = centred.std(axis=0)
+    assert alphas[-1] == pytest.approx(1e-3 * spread.min() / spread.max() * alphas[0])
     assert len(Lasso(1.001 * alphas[0]).fit(X, Y).selected_) == 0
     assert len(Lasso(0.999 * alphas[0]).fit(X, Y).selected_) == 1
+
+
+def test_strengths_of_the_lasso_reach_columns_in_small_units():
+    """Which columns can enter does not depend on units, of dense and of sparse rows."""
+    units = np.geomspace(1.0, 1e-4, 8)[[3, 7, 0, 1, 2, 4, 5, 6]]
+    alone, mixed = LassoCV().fit(X, Y), LassoCV().fit(X * units, Y)
+    assert {0, 1} <= set(mixed.best_estimator_.selected_)
+    assert mixed.score(X * units, Y) == pytest.approx(alone.score(X, Y), abs=0.02)
+    equal = (X - X.mean(axis=0)) / X.std(axis=0)  # scikit-learn's grid
+    for rows in (equal, sparse.csr_array(equal)):
+        ours = [params["alpha"] for params in LassoCV(7).fit(rows, Y).cv_results_["params"]]
+        theirs = linear_model.LassoCV(alphas=7, cv=2).fit(equal, Y).alphas_
+        np.testing.assert_allclose(ours, theirs)
 
 
 def without_each(model, X, Y, weight):

@@ -138,6 +138,24 @@ def _centred(
     return centred, mean
 
 
+def column_squares(features: Any) -> FloatArray:
+    """Return the sums of squares of the columns of an array or of :class:`SparseRows`, (d,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import column_squares
+    >>> column_squares(np.array([[1.0, 0.0], [-1.0, 2.0]]))
+    array([2., 4.])
+    """
+    if not isinstance(features, SparseRows):
+        return np.asarray(np.einsum("ij,ij->j", features, features))
+    X, m, share = features.matrix, features.means, features.root[:, 0] ** 2
+    plain = X.multiply(X).T @ share
+    squares = plain - 2.0 * m * (X.T @ share) + m**2 * share.sum()
+    return np.where(squares > _NOISE * plain, squares, 0.0)
+
+
 def fewer_rows(features: Any, targets: FloatArray) -> tuple[FloatArray, FloatArray] | None:
     """Reduce many rows to d + p rows by an orthogonal transformation.
 

@@ -181,9 +181,11 @@ class LassoCV(_Linear[Lasso]):
     ----------
     alphas : int or sequence of float, default=50
         Strengths, or the number of strengths on a geometric grid, from the one at which all
-        coefficients are zero to a thousandth of it. Standardize the columns, or those with a
-        small standard deviation may not enter the model in this range. The strengths of
-        :class:`sklearn.linear_model.LassoCV` are the same.
+        coefficients are zero to a thousandth of it, as in :class:`sklearn.linear_model.LassoCV`.
+        If columns have different standard deviations, the grid goes down further, by the ratio
+        of the smallest to the largest, at least 1e-4, so that columns in all units can enter.
+        The strengths are those of scikit-learn, and the penalty still depends on units:
+        standardize the columns if all should be penalized alike.
     fit_intercept : bool, default=True
         Whether each output has an unpenalized offset.
     tol, max_iter
@@ -230,7 +232,9 @@ class GroupLassoCV(_Linear[GroupLasso]):
     groups, group_weights, q, p
         As in :class:`fenchel.GroupLasso`.
     alphas : int or sequence of float, default=50
-        As in :class:`LassoCV`.
+        Strengths, or the number of strengths on a geometric grid, from the one at which all
+        coefficients are zero to a thousandth of it. Standardize the columns, or those with a
+        small standard deviation may not enter the model in this range.
     fit_intercept, tol, max_iter, cv, scoring, selection, n_jobs, verbose
         As in :class:`LassoCV`.
 

@@ -198,4 +198,9 @@ class NormModel(Penalized):
             )
         problem = self.make_problem(prepared)
         pull = problem.norm.dual.value(problem.features.T @ problem.targets) / problem.count
-        return np.geomspace(1.0, _WEAKEST, n) * (pull or 1.0)
+        least = self._least_spread(problem)
+        return np.geomspace(1.0, _WEAKEST * least, n) * (pull or 1.0)
+
+    def _least_spread(self, problem: NormProblem) -> float:
+        """The spread of columns that a grid goes down for, relative to the largest."""
+        return 1.0
