@@ -35,7 +35,9 @@ GROUPS = [0, 0, 1, 1, 2, 2, 3, 3]
 )
 def test_equals_grid_search(named, plain):
     plain = GroupLasso(GROUPS, group_weights="size") if plain is None else plain
-    theirs = GridSearchCV(plain, {"alpha": ALPHAS[::-1]}, cv=FOLDS).fit(X, Y)
+    theirs = GridSearchCV(
+        plain, {"alpha": ALPHAS[::-1]}, cv=FOLDS, scoring="neg_mean_squared_error"
+    ).fit(X, Y)
     ours = named.fit(X, Y)
     assert ours.best_params_ == theirs.best_params_
     known = dict(zip(ALPHAS[::-1], theirs.cv_results_["mean_test_score"], strict=True))
@@ -50,7 +52,8 @@ def test_equals_grid_search(named, plain):
 
 def test_lasso_of_scikit_learn():
     theirs = linear_model.LassoCV(alphas=ALPHAS, cv=FOLDS).fit(X, Y)
-    ours = LassoCV(ALPHAS, cv=FOLDS, scoring="neg_mean_squared_error").fit(X, Y)
+    ours = LassoCV(ALPHAS, cv=FOLDS).fit(X, Y)
+    assert LassoCV(ALPHAS, cv=FOLDS, scoring="r2").fit(X, Y).alpha_ != ours.alpha_
     assert ours.alpha_ == pytest.approx(theirs.alpha_)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-2)
     assert ours.intercept_ == pytest.approx(theirs.intercept_, abs=0.1)

@@ -13,6 +13,8 @@ from fenchel._validation import COUNT, NONE, POSITIVES, That, constraints_of, de
 from fenchel.model_selection.search import Estimator, PathSearchCV, of_best
 from fenchel.regression import GroupLasso, KernelRidge, Lasso, Ridge
 
+_SQUARES = "neg_mean_squared_error"  # R² of small folds is that of the fold that varies least
+
 
 def _are_candidates(values: Any) -> bool:
     words = isinstance(values, (str, bytes, Mapping))
@@ -36,6 +38,9 @@ class _NamedSearch(PathSearchCV[Estimator]):
     def _candidates(self) -> dict[str, Any]:
         return {"alpha": getattr(self, "alphas")}  # noqa: B009  (of those that it is the base of)
 
+    def _scoring(self) -> Any:
+        return _SQUARES if self.scoring is None else self.scoring
+
 
 @parameters
 class _ByRows(_NamedSearch[Estimator]):
@@ -45,7 +50,7 @@ class _ByRows(_NamedSearch[Estimator]):
     cv: Any = None
 
     def _scoring(self) -> Any:
-        return "loo" if self.scoring is None and self.cv is None else self.scoring
+        return "loo" if self.scoring is None and self.cv is None else super()._scoring()
 
 
 @parameters
@@ -77,7 +82,9 @@ class KernelRidgeCV(_ByRows[KernelRidge]):
         As in :class:`fenchel.KernelRidge`.
     cv : int, splitter or iterable, optional
         Folds. None with ``scoring=None`` uses the exact leave-one-out error.
-    scoring, selection, n_jobs, verbose
+    scoring : str or callable, optional
+        As in :class:`PathSearchCV`; with folds, minus the mean squared error by default.
+    selection, n_jobs, verbose
         As in :class:`PathSearchCV`.
 
     Attributes
@@ -140,7 +147,9 @@ class RidgeCV(_Linear[Ridge], _ByRows[Ridge]):
         Whether each output has an unpenalized offset.
     cv : int, splitter or iterable, optional
         Folds. None with ``scoring=None`` uses the exact leave-one-out error.
-    scoring, selection, n_jobs, verbose
+    scoring : str or callable, optional
+        As in :class:`PathSearchCV`; with folds, minus the mean squared error by default.
+    selection, n_jobs, verbose
         As in :class:`PathSearchCV`.
 
     Attributes
@@ -175,7 +184,8 @@ class RidgeCV(_Linear[Ridge], _ByRows[Ridge]):
 class LassoCV(_Linear[Lasso]):
     """The Lasso with the strength chosen by cross-validation along a path in each fold.
 
-    The same as ``PathSearchCV(Lasso(), {"alpha": alphas}, cv=cv)``.
+    The same as ``PathSearchCV(Lasso(), {"alpha": alphas}, cv=cv)`` with the mean squared error as
+    score, as in :class:`sklearn.linear_model.LassoCV`.
 
     Parameters
     ----------
@@ -190,7 +200,10 @@ class LassoCV(_Linear[Lasso]):
         Whether each output has an unpenalized offset.
     tol, max_iter
         As in :class:`fenchel.Lasso`.
-    cv, scoring, selection, n_jobs, verbose
+    scoring : str or callable, optional
+        As in :class:`PathSearchCV`, minus the mean squared error by default. Means of R² over
+        small folds depend most on the fold whose targets vary least.
+    cv, selection, n_jobs, verbose
         As in :class:`PathSearchCV`.
 
     Attributes
@@ -225,7 +238,8 @@ class LassoCV(_Linear[Lasso]):
 class GroupLassoCV(_Linear[GroupLasso]):
     """The Group Lasso with the strength chosen by cross-validation along a path in each fold.
 
-    The same as ``PathSearchCV(GroupLasso(groups), {"alpha": alphas}, cv=cv)``.
+    The same as ``PathSearchCV(GroupLasso(groups), {"alpha": alphas}, cv=cv)`` with the mean
+    squared error as score.
 
     Parameters
     ----------
