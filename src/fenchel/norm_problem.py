@@ -11,7 +11,7 @@ from scipy.linalg import qr, solve_triangular, svd, svdvals
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Certificate, Certified
-from fenchel.design import CentredRows, fewer_rows
+from fenchel.design import CentredRows, column_squares, fewer_rows
 from fenchel.norms import GroupNorm
 
 # What one entry of X may be off, of the largest of its column: half an ulp as it was given and
@@ -187,8 +187,29 @@ class NormProblem:
         pull = self.features.T @ (self.targets - self.features @ weights)
         return self.norm.dual.value(pull) / self.count
 
-    def nearest(self, point: FloatArray, step: float) -> FloatArray:
-        """Return the prox of the penalty, or the projection on the ball."""
+    @property
+    def is_sum_of_groups(self) -> bool:
+        """Whether the penalty is a sum over groups, so that each may have a step of its own."""
+        return self.norm.p == 1.0 and not self.constrained
+
+    def by_rows(self) -> NormProblem:
+        """Return the problem with a group for each row of W, if the norm sums all entries."""
+        if not self.norm.is_sum:
+            return self
+        labels = np.arange(self.features.shape[1])
+        return replace(self, norm=GroupNorm(labels, self.norm.q, self.norm.p))
+
+    def largest_squares(self) -> FloatArray:
+        """Return the largest sum of squares of a column of each group, (k,)."""
+        squares = np.zeros(len(self.norm.rows_before) - 1)
+        np.maximum.at(squares, self.norm.labels, column_squares(self.features))
+        return squares
+
+    def nearest(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
+        """Return the prox of the penalty, or the projection on the ball.
+
+        If the penalty is a sum over groups, there may be a step for each of them, (k,).
+        """
         if self.constrained:
             return self.norm.project(point, self.strength)
         return self.norm.prox(point, step * self.strength)

@@ -85,6 +85,14 @@ def test_strengths_of_the_lasso_reach_columns_in_small_units():
         np.testing.assert_allclose(ours, theirs)
 
 
+def test_strengths_of_the_group_lasso_reach_groups_in_small_units():
+    units = np.geomspace(1e-3, 1.0, len(np.unique(GROUPS)))[GROUPS]
+    alone = GroupLassoCV(GROUPS).fit(X, Y)
+    mixed = GroupLassoCV(GROUPS).fit(X * units, Y)
+    assert set(alone.best_estimator_.selected_groups_) >= {0}
+    assert mixed.score(X * units, Y) == pytest.approx(alone.score(X, Y), abs=0.02)
+
+
 def without_each(model, X, Y, weight):
     """Residuals at models fitted without each row, alpha times the sum of weights kept."""
     left = np.empty_like(Y)

@@ -74,3 +74,16 @@ def test_projection_is_on_the_ball_and_nearest(q, p):
         # W - U is in the normal cone at U: <W - U, V - U> <= 0 on the ball
         support = radius * norm(W - U, GROUPS, DUAL[q], DUAL[p])
         assert support - np.vdot(W - U, U) <= 1e-12 * np.vdot(W, W)
+
+
+@pytest.mark.parametrize("q", DUAL)
+def test_each_group_may_have_a_strength_of_its_own(q):
+    random = np.random.default_rng(4)
+    W, strengths = random.normal(size=(len(GROUPS), 2)), np.array([0.1, 3.0, 0.7, 0.2])
+    found = GroupNorm(GROUPS, float(q), 1.0).prox(W, strengths)
+    for j, strength in enumerate(strengths):
+        rows = np.flatnonzero(j == GROUPS)
+        alone = GroupNorm(np.zeros(len(rows), dtype=int), float(q), 1.0).prox(W[rows], strength)
+        np.testing.assert_allclose(found[rows], alone, atol=1e-12)
+    whole = GroupNorm(GROUPS, float(q), 1.0)
+    np.testing.assert_allclose(whole.prox(W, np.full(4, 0.3)), whole.prox(W, 0.3), atol=1e-12)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.design.sparse_rows import SparseRows
 
 _NOISE = 64 * np.finfo(float).eps  # of their mean: rows that differ by less are constant
@@ -154,6 +154,21 @@ def column_squares(features: Any) -> FloatArray:
     plain = X.multiply(X).T @ share
     squares = plain - 2.0 * m * (X.T @ share) + m**2 * share.sum()
     return np.where(squares > _NOISE * plain, squares, 0.0)
+
+
+def column_copies(features: Any, columns: IntArray, scales: FloatArray) -> Any:
+    """Return some of the columns, each divided by a number: of an array or of sparse rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import column_copies
+    >>> column_copies(np.array([[1.0, 4.0]]), np.array([1, 0, 1]), np.array([2.0, 1.0, 1.0]))
+    array([[2., 1., 4.]])
+    """
+    if isinstance(features, SparseRows):
+        return features.copies(columns, scales)
+    return np.asfortranarray(features[:, columns] / scales)
 
 
 def fewer_rows(features: Any, targets: FloatArray) -> tuple[FloatArray, FloatArray] | None:

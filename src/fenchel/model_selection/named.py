@@ -246,9 +246,9 @@ class GroupLassoCV(_Linear[GroupLasso]):
     groups, group_weights, q, p
         As in :class:`fenchel.GroupLasso`.
     alphas : int or sequence of float, default=50
-        Strengths, or the number of strengths on a geometric grid, from the one at which all
-        coefficients are zero to a thousandth of it. Standardize the columns, or those with a
-        small standard deviation may not enter the model in this range.
+        Strengths, or the number of strengths on a geometric grid, as in :class:`LassoCV`; the
+        standard deviation of a group is the largest of its columns. For p other than 1 the grid
+        always ends at a thousandth of its start.
     fit_intercept, tol, max_iter, cv, scoring, selection, n_jobs, verbose
         As in :class:`LassoCV`.
 

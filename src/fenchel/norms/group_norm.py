@@ -82,12 +82,17 @@ class GroupNorm:
         """Return ‖W‖."""
         return float(loops.length(self.lengths(W), self.p))
 
-    def prox(self, W: FloatArray, t: float) -> FloatArray:
-        """Return the minimizer U of ½‖U - W‖² + t ‖U‖."""
-        if t == 0.0:
-            return W
+    def prox(self, W: FloatArray, t: float | FloatArray) -> FloatArray:
+        """Return the minimizer U of ½‖U - W‖² + t ‖U‖.
+
+        If p = 1, t may be an array (k,) of positive numbers: of ½‖U - W‖² + Σ_j t_j ‖U_j‖_q.
+        """
         v = W[self.order].ravel()
         starts = self.rows_before * W.shape[1]
+        if isinstance(t, np.ndarray):
+            return _sum(v, starts, self.q, t).reshape(W.shape)[self.back]
+        if t == 0.0:
+            return W
         return _prox(v, starts, self.q, self.p, t).reshape(W.shape)[self.back]
 
     def project(self, W: FloatArray, radius: float) -> FloatArray:
@@ -124,23 +129,26 @@ def _prox(v: FloatArray, starts: IntArray, q: float, p: float, t: float) -> Floa
     return np.copysign(unit * u, v)
 
 
-def _sum(v: FloatArray, starts: IntArray, q: float, t: float) -> FloatArray:
-    """Prox of t Σ_j ‖v_j‖_q: group by group."""
+def _sum(v: FloatArray, starts: IntArray, q: float, t: float | FloatArray) -> FloatArray:
+    """Prox of Σ_j t_j ‖v_j‖_q: group by group."""
+    strengths = np.empty(len(starts) - 1)
+    strengths[:] = t
     if q == 1.0:
-        return np.asarray(np.sign(v) * np.maximum(np.abs(v) - t, 0.0))
+        least = _each(starts, strengths)
+        return np.asarray(np.sign(v) * np.maximum(np.abs(v) - least, 0.0))
     if q == 2.0:
         lengths = _lengths(v, starts, q)
         factors = np.zeros_like(lengths)
-        np.divide(lengths - t, lengths, out=factors, where=lengths > t)
+        np.divide(lengths - strengths, lengths, out=factors, where=lengths > strengths)
         return v * _each(starts, factors)
     if q == np.inf:
-        levels = np.empty(len(starts) - 1)
-        loops.max_levels(np.abs(v), starts, t, levels)
+        levels = np.empty(len(strengths))
+        loops.max_levels(np.abs(v), starts, strengths, levels)
         level = _each(starts, levels)
         return np.clip(v, -level, level)
     unit = np.abs(v).max(initial=0.0) or 1.0
     u = np.empty_like(v)
-    loops.separate(np.abs(v) / unit, starts, q, t / unit, u)
+    loops.separate(np.abs(v) / unit, starts, q, strengths / unit, u)
     return np.copysign(unit * u, v)
 
 

@@ -46,15 +46,18 @@ def lengths(v: FloatArray, starts: IntArray, q: float, out: FloatArray) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def max_levels(v: FloatArray, starts: IntArray, t: float, levels: FloatArray) -> None:
-    """Maxima of the proxes of t‖·‖_∞: for each group the c >= 0 with Σ max(0, v - c) = t, or 0."""
+def max_levels(v: FloatArray, starts: IntArray, t: FloatArray, levels: FloatArray) -> None:
+    """Maxima of the proxes of t_j ‖·‖_∞: in each group the c >= 0 with Σ max(0, v - c) = t_j.
+
+    They are zero where there is none.
+    """
     for j in range(len(levels)):
         ordered = np.sort(v[starts[j] : starts[j + 1]])[::-1]
         total = 0.0
         levels[j] = 0.0
         for k in range(len(ordered)):
             total += ordered[k]
-            candidate = (total - t) / (k + 1)
+            candidate = (total - t[j]) / (k + 1)
             if candidate >= ordered[k]:
                 break
             levels[j] = max(candidate, 0.0)
@@ -167,11 +170,11 @@ def _in_group(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def separate(v: FloatArray, starts: IntArray, q: float, t: float, u: FloatArray) -> None:
-    """Write the prox of t Σ_j ‖·‖_q."""
+def separate(v: FloatArray, starts: IntArray, q: float, t: FloatArray, u: FloatArray) -> None:
+    """Write the prox of Σ_j t_j ‖·‖_q."""
     for j in range(len(starts) - 1):
         group = slice(starts[j], starts[j + 1])
-        _in_group(v[group], q, 1.0, np.log(t), 0.0, u[group])
+        _in_group(v[group], q, 1.0, np.log(t[j]), 0.0, u[group])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -30,6 +30,7 @@ from fenchel.solvers import LeastSquares, Solution, judged_again
 
 _DEFAULT_ALPHA = 1e-3
 _LARGEST_ARRAY = 2**27  # numbers: 1 GiB
+_LEAST_SPREAD = 1e-4  # with smaller strengths, nearly collinear columns are beyond rounding
 _WEAKEST = 1e-3  # of the strength at which all coefficients become zero, as elsewhere
 _LEAST = 1e-10  # mean square of a column, of the mean of all, that a grid goes down for
 
@@ -198,9 +199,18 @@ class NormModel(Penalized):
             )
         problem = self.make_problem(prepared)
         pull = problem.norm.dual.value(problem.features.T @ problem.targets) / problem.count
-        least = self._least_spread(problem)
+        least = self._least_spread(problem.by_rows())
         return np.geomspace(1.0, _WEAKEST * least, n) * (pull or 1.0)
 
     def _least_spread(self, problem: NormProblem) -> float:
-        """The spread of columns that a grid goes down for, relative to the largest."""
-        return 1.0
+        """Spread of the group whose columns vary least, relative to the one where they vary most.
+
+        The strength at which a group enters is in the units of its columns.
+        """
+        if not problem.is_sum_of_groups:
+            return 1.0
+        squares = problem.largest_squares()
+        varying = squares[squares > 0.0]
+        if not len(varying):
+            return 1.0
+        return max(float(np.sqrt(varying.min() / varying.max())), _LEAST_SPREAD)

@@ -11,7 +11,7 @@ import numpy as np
 from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import NONE, ORDER, POSITIVES, WITH_DATA, OneOf, declared, shown
-from fenchel.design import CentredRows
+from fenchel.design import CentredRows, column_copies
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.regression._linear import NormModel
@@ -128,10 +128,8 @@ class GroupLasso(NormModel):
         scales = _weights(self.group_weights, labels)[labels]
         if len(columns) == n_features and np.all(scales == 1.0):
             return problem
-        if not isinstance(problem.features, np.ndarray):
-            return replace(problem, features=problem.features.copies(columns, scales))
-        copies = problem.features[:, columns] / scales
-        return replace(problem, features=np.asfortranarray(copies), sizes=None)
+        copies = column_copies(problem.features, columns, scales)
+        return replace(problem, features=copies, sizes=None)
 
     def _coefficients(self, weights: FloatArray) -> FloatArray:
         coef = np.zeros((self.n_features_in_, weights.shape[1]))

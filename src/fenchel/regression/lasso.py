@@ -6,13 +6,11 @@ import numpy as np
 
 from fenchel._parameters import parameters
 from fenchel._typing import FloatArray
-from fenchel.design import CentredRows, column_squares
+from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.regression._linear import NormModel
 from fenchel.solvers import Lars, LassoDescent, NormFista, NormSolver, Solution, side_by_side
-
-_LEAST_SPREAD = 1e-4  # with smaller strengths, nearly collinear columns are beyond rounding
 
 
 @parameters
@@ -109,14 +107,6 @@ class Lasso(NormModel):
 
     def make_norm(self, n_features: int) -> GroupNorm:
         return GroupNorm(np.zeros(n_features, dtype=np.intp), 1.0, 1.0)
-
-    def _least_spread(self, problem: NormProblem) -> float:
-        """That of the smallest: the strength at which a column enters is in its units."""
-        squares = column_squares(problem.features)
-        varying = squares[squares > 0.0]
-        if not len(varying):
-            return 1.0
-        return max(float(np.sqrt(varying.min() / varying.max())), _LEAST_SPREAD)
 
     def _solve(
         self, rows: CentredRows, problem: NormProblem, start: FloatArray | None

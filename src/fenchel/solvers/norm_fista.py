@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified
+from fenchel.design import column_copies
 from fenchel.norm_problem import NormProblem
 from fenchel.solvers.accelerated import Accelerated, Moving
 from fenchel.solvers.base import Solution, solution_of
@@ -30,8 +31,10 @@ class NormFista:
     .. math:: W^+ = \operatorname{prox}_{\|\cdot\| \alpha/L}
               \left(V + \tfrac{1}{Lm} X^\top (Y - XV)\right)
 
-    V is W^+ with momentum and L the largest eigenvalue of XᵀX/m. For a bound, the prox is the
-    projection on the ball.
+    V is W^+ with momentum and L the largest eigenvalue of XᵀX/m. If the penalty is a sum over
+    groups, L is that of columns divided by the largest length of a column of their group, times
+    the square of this length, so that the units of groups do not matter. For a bound, the prox is
+    the projection on the ball.
 
     Parameters
     ----------
@@ -50,8 +53,7 @@ class NormFista:
     --------
     >>> import numpy as np
     >>> from fenchel.norm_problem import NormProblem
-    >>> from fenchel.norms import GroupNorm
-    >>> from fenchel.solvers import NormFista
+    >>>     >>> from fenchel.solvers import NormFista
     >>> X, y = np.array([[1.0, 0.5], [-1.0, 0.5], [0.0, -1.0]]), np.array([[2.0], [-2.0], [0.0]])
     >>> absolute = GroupNorm(np.arange(2), q=1.0, p=1.0)
     >>> problem = NormProblem(X, y, 3.0, absolute, strength=0.1)
@@ -86,20 +88,19 @@ class NormFista:
 
         Steps are counted from ``before``.
         """
-        small = problem.reduced()
+        small = problem.reduced().by_rows()
         start = small.inside(start)
         with threads_that_pay(small.features.size // 10_000):  # products with few columns
             yield Iterate(before, small.certify(start))
-            curvature = _curvature(small.features) / small.count
-            size = 1.0 / max(curvature, np.finfo(float).tiny)
+            sizes, each = _sizes(small)
             features, targets, count = small.features, small.targets, small.count
 
             def step(ahead: Moving) -> Moving:
                 gradient = features.T @ (targets - features @ ahead[0]) / count
-                return (small.nearest(ahead[0] + size * gradient, size),)
+                return (small.nearest(ahead[0] + each * gradient, sizes),)
 
             for done, weights in Accelerated(
-                step, (start,), check=self.check, max_iter=self.max_iter
+                step, (start,), check=self.check, max_iter=self.max_iter, weight=1.0 / each
             ):
                 yield Iterate(before + done, small.certify(small.inside(weights)))
 
@@ -115,6 +116,23 @@ def solved_on_fewer_rows(
     best = problem.certify(loop.run(iterates).weights)
     status = replace(loop, tol=tol).status(REMEDY, gap=best.certificate.relative_gap)
     return solution_of(loop, status, best)
+
+
+def _sizes(problem: NormProblem) -> tuple[float | FloatArray, FloatArray]:
+    """Step sizes of the groups, or of all together, and those of the rows of W, (d, 1).
+
+    Groups whose columns are larger take shorter steps, so that their units do not matter.
+    """
+    features, norm, d = problem.features, problem.norm, problem.features.shape[1]
+    if not problem.is_sum_of_groups:
+        size = problem.count / max(_curvature(features), np.finfo(float).tiny)
+        return size, np.full((d, 1), size)
+    squares = problem.largest_squares()
+    squares[squares == 0.0] = 1.0
+    scales = np.sqrt(squares)[norm.labels]
+    curvature = _curvature(column_copies(features, np.arange(d), scales))
+    sizes = problem.count / (max(curvature, np.finfo(float).tiny) * squares)
+    return sizes, sizes[norm.labels, None]
 
 
 def _curvature(features: Any) -> float:
