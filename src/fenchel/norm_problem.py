@@ -189,7 +189,7 @@ class NormProblem:
 
     @property
     def is_sum_of_groups(self) -> bool:
-        """Whether the penalty is a sum over groups, so that each may have a step of its own."""
+        """Whether the penalty is a sum over groups, which may then have steps of their own."""
         return self.norm.p == 1.0 and not self.constrained
 
     def by_rows(self) -> NormProblem:
@@ -200,15 +200,16 @@ class NormProblem:
         return replace(self, norm=GroupNorm(labels, self.norm.q, self.norm.p))
 
     def largest_squares(self) -> FloatArray:
-        """Return the largest sum of squares of a column of each group, (k,)."""
+        """Return for each column the largest sum of squares of a column in its group, (d,)."""
         squares = np.zeros(len(self.norm.rows_before) - 1)
         np.maximum.at(squares, self.norm.labels, column_squares(self.features))
-        return squares
+        return squares[self.norm.labels]
 
     def nearest(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
         """Return the prox of the penalty, or the projection on the ball.
 
-        If the penalty is a sum over groups, there may be a step for each of them, (k,).
+        If the penalty is a sum over groups, there may be a step for each row of W, (d, 1); see
+        :meth:`GroupNorm.prox`.
         """
         if self.constrained:
             return self.norm.project(point, self.strength)

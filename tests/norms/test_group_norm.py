@@ -77,13 +77,25 @@ def test_projection_is_on_the_ball_and_nearest(q, p):
 
 
 @pytest.mark.parametrize("q", DUAL)
-def test_each_group_may_have_a_strength_of_its_own(q):
+def test_each_group_may_have_a_step_of_its_own(q):
     random = np.random.default_rng(4)
-    W, strengths = random.normal(size=(len(GROUPS), 2)), np.array([0.1, 3.0, 0.7, 0.2])
-    found = GroupNorm(GROUPS, float(q), 1.0).prox(W, strengths)
-    for j, strength in enumerate(strengths):
-        rows = np.flatnonzero(j == GROUPS)
-        alone = GroupNorm(np.zeros(len(rows), dtype=int), float(q), 1.0).prox(W[rows], strength)
-        np.testing.assert_allclose(found[rows], alone, atol=1e-12)
+    W, steps = random.normal(size=(len(GROUPS), 2)), np.array([0.1, 3.0, 0.7, 0.2])
     whole = GroupNorm(GROUPS, float(q), 1.0)
-    np.testing.assert_allclose(whole.prox(W, np.full(4, 0.3)), whole.prox(W, 0.3), atol=1e-12)
+    found = whole.prox(W, steps[GROUPS, None])
+    for j, step in enumerate(steps):
+        rows = np.flatnonzero(j == GROUPS)
+        alone = GroupNorm(np.zeros(len(rows), dtype=int), float(q), 1.0).prox(W[rows], step)
+        np.testing.assert_allclose(found[rows], alone, atol=1e-12)
+
+
+@pytest.mark.parametrize("q", [1.0, 2.0])
+def test_each_row_may_have_a_step_of_its_own(q):
+    """(W - U) / t is in the subdifferential of the norm at U: of dual norm one, <., U> = ‖U‖."""
+    random = np.random.default_rng(5)
+    for _ in range(50):
+        W = random.normal(size=(len(GROUPS), 2)) * 10.0 ** random.uniform(-3.0, 3.0)
+        steps = 10.0 ** random.uniform(-6.0, 2.0, (len(GROUPS), 1))
+        U = GroupNorm(GROUPS, q, 1.0).prox(W, steps)
+        pull = (W - U) / steps
+        assert norm(pull, GROUPS, DUAL[q], np.inf) <= 1.0 + 1e-7
+        assert np.vdot(pull, U) == pytest.approx(norm(U, GROUPS, q, 1.0), rel=1e-7)

@@ -66,6 +66,11 @@ class GroupNorm:
         """Whether the norm is the sum of all absolute values, for any groups."""
         return self.q == 1.0 and self.p == 1.0
 
+    @property
+    def has_steps_of_rows(self) -> bool:
+        """Whether rows of a group may have different steps in :meth:`prox`."""
+        return self.p == 1.0 and self.q in (1.0, 2.0)
+
     @cached_property
     def dual(self) -> GroupNorm:
         """The dual norm, L_{q*,p*} with the same groups."""
@@ -85,12 +90,18 @@ class GroupNorm:
     def prox(self, W: FloatArray, t: float | FloatArray) -> FloatArray:
         """Return the minimizer U of ½‖U - W‖² + t ‖U‖.
 
-        If p = 1, t may be an array (k,) of positive numbers: of ½‖U - W‖² + Σ_j t_j ‖U_j‖_q.
+        If p = 1, t may be an array (d, 1) of positive numbers, a step for each row: of
+        Σ_i ‖U_i - W_i‖² / (2 t_i) + ‖U‖. Rows of a group have the same unless q is 1 or 2.
         """
         v = W[self.order].ravel()
         starts = self.rows_before * W.shape[1]
         if isinstance(t, np.ndarray):
-            return _sum(v, starts, self.q, t).reshape(W.shape)[self.back]
+            steps = np.repeat(t[self.order, 0], W.shape[1])
+            if self.q == 2.0:
+                loops.with_steps(v, starts, steps, u := np.empty_like(v))
+            else:
+                u = _sum(v, starts, self.q, steps[starts[:-1]] if self.q > 1.0 else steps)
+            return u.reshape(W.shape)[self.back]
         if t == 0.0:
             return W
         return _prox(v, starts, self.q, self.p, t).reshape(W.shape)[self.back]
@@ -130,12 +141,11 @@ def _prox(v: FloatArray, starts: IntArray, q: float, p: float, t: float) -> Floa
 
 
 def _sum(v: FloatArray, starts: IntArray, q: float, t: float | FloatArray) -> FloatArray:
-    """Prox of Σ_j t_j ‖v_j‖_q: group by group."""
+    """Prox of Σ_j t_j ‖v_j‖_q, group by group; each entry has a t of its own if q = 1."""
+    if q == 1.0:
+        return np.asarray(np.sign(v) * np.maximum(np.abs(v) - t, 0.0))
     strengths = np.empty(len(starts) - 1)
     strengths[:] = t
-    if q == 1.0:
-        least = _each(starts, strengths)
-        return np.asarray(np.sign(v) * np.maximum(np.abs(v) - least, 0.0))
     if q == 2.0:
         lengths = _lengths(v, starts, q)
         factors = np.zeros_like(lengths)

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified
-from fenchel.design import column_copies
+from fenchel.design import column_copies, column_squares
 from fenchel.norm_problem import NormProblem
 from fenchel.solvers.accelerated import Accelerated, Moving
 from fenchel.solvers.base import Solution, solution_of
@@ -32,9 +32,9 @@ class NormFista:
               \left(V + \tfrac{1}{Lm} X^\top (Y - XV)\right)
 
     V is W^+ with momentum and L the largest eigenvalue of XᵀX/m. If the penalty is a sum over
-    groups, L is that of columns divided by the largest length of a column of their group, times
-    the square of this length, so that the units of groups do not matter. For a bound, the prox is
-    the projection on the ball.
+    groups, L is that of columns divided by their lengths, times the squares of the lengths, and
+    units do not matter; the lengths are the largest of each group unless q is 1 or 2. For a bound,
+    the prox is the projection on the ball.
 
     Parameters
     ----------
@@ -88,19 +88,19 @@ class NormFista:
 
         Steps are counted from ``before``.
         """
-        small = problem.reduced().by_rows()
+        small = problem.reduced()
         start = small.inside(start)
         with threads_that_pay(small.features.size // 10_000):  # products with few columns
             yield Iterate(before, small.certify(start))
-            sizes, each = _sizes(small)
+            sizes = _sizes(small)
             features, targets, count = small.features, small.targets, small.count
 
             def step(ahead: Moving) -> Moving:
                 gradient = features.T @ (targets - features @ ahead[0]) / count
-                return (small.nearest(ahead[0] + each * gradient, sizes),)
+                return (small.nearest(ahead[0] + sizes * gradient, sizes),)
 
             for done, weights in Accelerated(
-                step, (start,), check=self.check, max_iter=self.max_iter, weight=1.0 / each
+                step, (start,), check=self.check, max_iter=self.max_iter, weight=1.0 / sizes
             ):
                 yield Iterate(before + done, small.certify(small.inside(weights)))
 
@@ -118,21 +118,19 @@ def solved_on_fewer_rows(
     return solution_of(loop, status, best)
 
 
-def _sizes(problem: NormProblem) -> tuple[float | FloatArray, FloatArray]:
-    """Step sizes of the groups, or of all together, and those of the rows of W, (d, 1).
+def _sizes(problem: NormProblem) -> float | FloatArray:
+    """Step size, or one for each row of W, (d, 1): shorter for large columns.
 
-    Groups whose columns are larger take shorter steps, so that their units do not matter.
+    Units of columns then do not matter, or those of groups if their rows need the same step.
     """
-    features, norm, d = problem.features, problem.norm, problem.features.shape[1]
+    features, tiny = problem.features, np.finfo(float).tiny
     if not problem.is_sum_of_groups:
-        size = problem.count / max(_curvature(features), np.finfo(float).tiny)
-        return size, np.full((d, 1), size)
-    squares = problem.largest_squares()
+        return problem.count / max(_curvature(features), tiny)
+    each = problem.norm.has_steps_of_rows
+    squares = column_squares(features) if each else problem.largest_squares()
     squares[squares == 0.0] = 1.0
-    scales = np.sqrt(squares)[norm.labels]
-    curvature = _curvature(column_copies(features, np.arange(d), scales))
-    sizes = problem.count / (max(curvature, np.finfo(float).tiny) * squares)
-    return sizes, sizes[norm.labels, None]
+    equal = column_copies(features, np.arange(len(squares)), np.sqrt(squares))
+    return (problem.count / (max(_curvature(equal), tiny) * squares))[:, None]
 
 
 def _curvature(features: Any) -> float:
