@@ -208,8 +208,11 @@ def test_scores_are_of_unseen_rows_where_some_were_seen(quantiles, rows):
     alone = measured(quantiles, new, targets, training=rows[0])
     assert report.facts.scores == alone.facts.scores
     assert report.facts.calibration == alone.facts.calibration
-    few = pd.concat([X[:50], new[:5]]), pd.concat([y[:50], targets[:5]])
-    assert measured(quantiles, *few, training=rows[0]).facts.kind_of_rows == "mixed"
+    few = pd.concat([X[:1], new[:5]]), pd.concat([y[:1], targets[:5]])
+    mixed = measured(quantiles, *few, training=rows[0])
+    assert mixed.facts.kind_of_rows == "mixed"
+    assert "Not held-out: the fit has seen 1 of the 6 rows." in Page(mixed.html).items
+    assert "Scores on 6 rows, 1 of them of the fit" in mixed.html
 
 
 def test_levels_beyond_the_rows_are_warned_of(rows):

@@ -28,7 +28,7 @@ _PARAMETERS = ("alpha", "level_gamma", "epsilon", "non_crossing", "fit_intercept
 _ROWS = {
     "held-out": "held-out rows",
     "training": "rows of the fit",
-    "mixed": "rows, most of them of the fit",
+    "mixed": "rows, {seen} of them of the fit",
     "unknown": "rows, held-out or not",
 }
 
@@ -228,7 +228,8 @@ def _importances(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
 
 
 def _scored(facts: Facts) -> str:
-    return f"{len(facts.scored)} {_ROWS[facts.kind_of_rows]}"
+    rows = _ROWS[facts.kind_of_rows].format(seen=facts.n_seen)
+    return f"{len(facts.scored)} {rows}"
 
 
 def _calibration(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:

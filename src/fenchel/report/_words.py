@@ -18,7 +18,7 @@ FAR_SHARE = 0.05  # of the rows, from which on the report warns
 
 _NOT_HELD_OUT = {
     "training": "Not held-out: the fit has seen these rows.",
-    "mixed": "Not held-out: the fit has seen most of these rows.",
+    "mixed": "Not held-out: the fit has seen {seen} of the {n} rows.",
     "unknown": "It is not known whether the rows are held-out.",
 }
 
@@ -185,7 +185,8 @@ def _of_levels(facts: Facts) -> list[str]:
 def _of_rows(facts: Facts) -> list[str]:
     found = []
     if facts.kind_of_rows in _NOT_HELD_OUT:
-        found.append(_NOT_HELD_OUT[facts.kind_of_rows])
+        said = _NOT_HELD_OUT[facts.kind_of_rows]
+        found.append(said.format(seen=facts.n_seen, n=facts.n_rows))
     if facts.far is not None and facts.far.share > FAR_SHARE:
         found.append(
             f"Extrapolation: {percent(facts.far.share, 3)} of the rows are far from those of the "
