@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, Lasso, QuantileRegressor, Ridge
-from fenchel.kernels import Gaussian
+from fenchel.kernels import Gaussian, Laplacian
 from fenchel.model_selection import ConformalQuantileRegressor
 from fenchel.online import OnlineRidge, OnlineSVR
 from fenchel.positive import HeteroscedasticRegressor, NonCrossingQuantileRegressor
@@ -169,6 +169,17 @@ def test_far_rows_are_those_beyond_the_spacing_of_kept_rows(rows):
     assert expected >= 40 / 120
     assert page.numbers["extrapolation"] == [expected]
     assert any(item.startswith("Extrapolation") for item in page.items)
+
+
+def test_rows_that_were_measured_twice_do_not_make_all_others_far():
+    random = np.random.default_rng(0)
+    X, new = random.normal(size=(100, 2)), random.normal(size=(60, 2))
+    y, kernel = random.normal(size=200), Laplacian(length_scale=1.0)
+    twice = KernelRidge(kernel=kernel, alpha=1e-2).fit(np.vstack([X, X]), y)
+    once = KernelRidge(kernel=kernel, alpha=1e-2).fit(X, y[:100])
+    of_twice, of_once = (measured(model, new, y[:60]).facts.far for model in (twice, once))
+    assert of_twice == of_once
+    assert of_once.share < 0.2
 
 
 @pytest.mark.slow

@@ -23,7 +23,8 @@ class Far:
 
     The distance of a row is :math:`\min_z \sqrt{k(x, x) + k(z, z) - 2 k(x, z)}` over the kept
     rows z. The row is far if that is more than ``threshold``, the 99 % quantile of the distances
-    of kept rows to the nearest other kept row.
+    of kept rows to the nearest different kept row. Equal rows count as one,
+    unless the model was fitted on sparse rows.
     """
 
     n_far: int
@@ -45,6 +46,8 @@ def far_rows(model: Any, X: Any) -> Far | None:
     kept = getattr(feature_map, "landmarks_", None)
     if kernel is None or kept is None or isinstance(kernel, (OperatorKernel, Precomputed)):
         return None
+    if not hasattr(kept, "matrix"):  # of rows that are not sparse, equal ones count as one
+        kept = np.unique(kept, axis=0)
     if len(kept) < 2:
         return None
     rows = np.asarray(X, dtype=np.float64)
