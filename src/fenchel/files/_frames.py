@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import random_of
 from fenchel.files._arrow import ArrowTable, Encoded, arrow, opened, with_doubles, with_index
 from fenchel.files._numbered import numbered
 from fenchel.files._tables import Passed
@@ -23,26 +24,36 @@ def encoded(X: Any, made: list[str], read: list[str], encode: Callable[[Any], Fl
 
 
 def sample_frame(X: Any, target: Any, size: int) -> tuple[Any, str]:
-    """A data frame of at most so many rows at equal steps, without the target, and its label.
+    """A data frame of at most so many rows, without the target, and its label.
 
-    The target is the name of a column, or its values, which are in none.
+    Of each run of as many rows one is drawn at random: rows at equal steps would be all of one
+    kind where kinds take turns. The target is the name of a column, or its values, which are in
+    none.
     """
     source = _with_columns(X)
     own = target if isinstance(target, str) else None
     names = [name for name in source.names if name != own]
     steps = max(1, -(-source.count() // size))
+    drawn = _one_of_each(steps, size)
     chosen, numbers, row = [], [np.empty(0, dtype=np.intp)], 0
     for piece in source.batches(names, [], "looking at columns"):
         batch = piece.values
-        some = np.arange(-row % steps, batch.num_rows, steps)
+        some = drawn[(drawn >= row) & (drawn < row + batch.num_rows)] - row
         chosen.append(batch.take(arrow().array(some)))
         numbers.append(piece.numbers[some])
         row += batch.num_rows
     if not chosen:
         raise ValueError(f"{source.label} must have at least one row, got an empty table")
-    of_these = "" if steps == 1 else f" (of which every {steps}th row is looked at)"
+    of_these = "" if steps == 1 else f" (of which one row in {steps} is looked at)"
     frame = with_index(_joined(source.label, chosen).to_pandas())
     return numbered(frame, np.concatenate(numbers)), source.label + of_these
+
+
+def _one_of_each(length: int, number: int) -> IntArray:
+    """A random row of each run of rows, but the first of the first, of which there is one."""
+    found = random_of(None).randint(0, length, number) + length * np.arange(number)
+    found[0] = 0
+    return np.asarray(found)
 
 
 def _joined(label: str, batches: list[Any]) -> Any:

@@ -137,7 +137,7 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         ----------
         X : DataFrame of pandas or Polars of shape (n_samples, n_features), or a table in files
             The table. For a Parquet file, a folder of them, or a table or data set of Arrow, at
-            most 65 536 rows at equal steps are used.
+            most 65 536 rows are used, one of each run of as many rows, drawn at random.
         y : str, optional
             Name of a column that is left out of a table in files; otherwise ignored.
 
