@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, Lasso, QuantileRegressor, Ridge
 from fenchel.kernels import Gaussian, Laplacian
+from fenchel.metrics import total_effects
 from fenchel.model_selection import ConformalQuantileRegressor
 from fenchel.online import OnlineRidge, OnlineSVR
 from fenchel.positive import HeteroscedasticRegressor, NonCrossingQuantileRegressor
@@ -338,6 +339,19 @@ def test_what_a_model_reads(rows):
     assert learned.criterion == page.numbers["fitted"][-4]
     assert page.facts["alpha"] == f"{model[-1].alpha_:.4g}"
     assert page.images[0]["alt"].startswith(f"importances of {len(read)} features")
+
+
+def test_importances_are_shares_of_a_sum_and_pictures_are_along_the_largest():
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    model = KernelRidge(kernel=Gaussian(2.0), alpha=1e-3).fit(X, X[:, 3] * X[:, 4])
+    effects = total_effects(model.predict, X)
+    assert effects[3:].min() > 0.8  # of what both do together each has all
+    page = Page(make_report(model, X, X[:, 3] * X[:, 4]).html)
+    assert "as a share of the sum over all features" in page.sections["importances"]
+    shares = {name: row[0][0] for name, row in table(page, "Importances").items()}
+    assert [shares["x3"], shares["x4"]] == pytest.approx([0.5, 0.5], abs=0.05)
+    assert "Along the most important 3 of 5 features" in page.sections["pictures"]
+    assert "along x4" in page.images[1]["alt"] + page.images[2]["alt"]
 
 
 def test_one_feature_has_no_importances(rows):

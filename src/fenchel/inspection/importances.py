@@ -14,7 +14,7 @@ from fenchel.metrics.effects import IDLE
 
 @dataclass(frozen=True)
 class Importances:
-    """Shares of the variance of predictions due to each feature.
+    """Variance of predictions due to each feature, as shares of the sum over all features.
 
     Attributes
     ----------

@@ -40,11 +40,12 @@ class Importances:
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """Share of the variance of predictions due to each feature, summing to 1, (d,).
+        """Variance of predictions due to each feature, as shares that sum to 1, (d,).
 
-        Computed at first access from at most 1000 training rows, see
-        :func:`fenchel.metrics.total_effects`. All zeros if predictions are constant.
-        :attr:`idle_features_` names the features that the model does not use.
+        The effects of :func:`fenchel.metrics.total_effects` divided by their sum: an interaction
+        counts for each of its features. If predictions are a product of two features, each has
+        0.5. Computed at first access from at most 1000 training rows. All zeros if predictions
+        are constant. :attr:`idle_features_` names the features that the model does not use.
         """
         return self.importances_of_groups(None)
 

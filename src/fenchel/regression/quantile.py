@@ -155,7 +155,7 @@ class QuantileRegressor(LevelRegressor):
         The learned parameters, see :class:`fenchel.learning.Learned`. None if nothing was
         learned.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of the variance of the predictions due to each feature; they sum to 1.
+        Variance of the predictions due to each feature, as shares that sum to 1.
     idle_features_ : ndarray
         Names (or indices) of the features with an importance below one thousandth.
     status_ : Status

@@ -211,9 +211,9 @@ def _importances(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
     more = f", … ({len(idle)} in all)" if len(idle) > _MOST_COLUMNS else ""
     yield h.element(
         "p",
-        "The importance of a feature is the share of the variance of predictions that is due to "
-        "it, alone or together with others, on rows of the fit. It says what the model does with "
-        "features, not what they do to the target. ",
+        "The importance of a feature is the variance of predictions that is due to it, alone or "
+        "together with others, on rows of the fit, as a share of the sum over all features. It "
+        "says what the model does with features, not what they do to the target. ",
         f"With less than a thousandth: {', '.join(idle[:_MOST_COLUMNS])}{more}." if idle else "",
     )
     largest = found.largest(_MOST_COLUMNS)
@@ -321,8 +321,9 @@ def _pictures(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
     yield h.element("h2", "Pictures", id="pictures")
     n_numbers = sum(column.numbers is not None for column in facts.columns)
     if n_numbers > MOST_FANS:
+        which = "first" if facts.importances is None else "most important"
         yield h.element(
-            "p", f"Along the first {MOST_FANS} of {n_numbers} features that are numbers."
+            "p", f"Along the {which} {MOST_FANS} of {n_numbers} features that are numbers."
         )
     yield from shown
 
