@@ -96,6 +96,19 @@ def test_the_file_knows_the_rows_of_its_fit(folder, tmp_path):
     assert "Scores on 80 held-out rows" in page
 
 
+def test_columns_that_the_encoder_leaves_out_do_not_hide_the_rows_of_the_fit(tmp_path):
+    table = pd.DataFrame({"a": np.arange(40.0), "u": 0.0, "y": np.arange(40.0) % 7, "c": "x"})
+    table.loc[::2, "c"] = "y"
+    table.loc[3, ["u", "y"]] = 1.0, np.nan  # u is the same in all rows with a target
+    data, model, out = (str(tmp_path / name) for name in ("t.csv", "m.skops", "r.html"))
+    table.to_csv(data, index=False)
+    options = ["--model", "ridge", "--no-learn", "--quiet"]
+    assert main(["fit", data, "--target", "y", "--out", model, *options]) == 0
+    assert main(["report", model, data, "--out", out, "--quiet"]) == 0
+    page = Path(out).read_text(encoding="utf-8")
+    assert "These rows are not held-out: all 39 were in the fit" in page
+
+
 @pytest.mark.slow
 def test_labels_new_to_the_model_are_a_warning_on_the_page(folder, tmp_path, capsys):
     new = pd.read_csv(folder / "<b>new.csv")

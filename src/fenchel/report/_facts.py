@@ -92,7 +92,9 @@ def gather(
     model = final_estimator(estimator)
     targets, predictions = _checked(estimator, X, y)
     curves = levels_of(model)
-    seen = None if training is None else training.seen(X, targets)
+    seen = None
+    if training is not None and training.recognizes(X):
+        seen = training.seen(X, targets)
     scored = np.arange(len(targets))
     if seen is not None and LEAST_UNSEEN <= np.count_nonzero(~seen) < len(seen):
         scored = np.flatnonzero(~seen)
@@ -112,7 +114,7 @@ def gather(
         scored=scored,
         n_training=n_kept if training is None else training.n_rows,
         training=training,
-        same_rows=training is not None and training.same(X, targets),
+        same_rows=training is not None and seen is not None and training.same(X, targets),
         levels=curves,
         statistic=kind,
         scores=scores(measures, predictions[scored], targets[scored], constants),

@@ -30,6 +30,9 @@ class Training:
     rows : ndarray of uint32 of shape (n_samples,)
         A hash of each row and its target; two different rows have the same hash with probability
         2⁻³².
+    columns : tuple of str, optional
+        Names of the columns of a data frame that the model reads. Rows are recognized by these
+        columns alone, in whatever order; those of an array by all columns.
 
     Examples
     --------
@@ -44,6 +47,7 @@ class Training:
     data: str
     constants: tuple[float, ...]
     rows: npt.NDArray[np.uint32]
+    columns: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, data: str = "") -> Self:
@@ -67,7 +71,10 @@ class Training:
         """
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         constants = (m.constant(targets) for m in measures_of(estimator, targets.shape[1]))
-        return cls(data, tuple(float(c) for c in constants), hashes(X, targets))
+        table = FeatureTable.of(X)
+        columns = tuple(_read(estimator, table.names)) if _has_names(table) else None
+        found = hashes(_chosen(table, columns), targets)
+        return cls(data, tuple(float(c) for c in constants), found, columns)
 
     @property
     def n_rows(self) -> int:
@@ -81,6 +88,7 @@ class Training:
             "data": self.data,
             "constants": list(self.constants),
             "rows": base64.b64encode(raw).decode("ascii"),
+            "columns": None if self.columns is None else list(self.columns),
         }
 
     @classmethod
@@ -95,24 +103,54 @@ class Training:
         try:
             raw = base64.b64decode(record["rows"], validate=True)
             rows = np.frombuffer(raw, dtype="<u4").astype(np.uint32)
-            return cls(str(record["data"]), tuple(map(float, record["constants"])), rows)
+            names = record.get("columns")  # which older records lack
+            columns = None if names is None else tuple(map(str, names))
+            constants = tuple(map(float, record["constants"]))
+            return cls(str(record["data"]), constants, rows, columns)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError("the record of the training rows is damaged") from error
 
+    def recognizes(self, X: Any) -> bool:
+        """Whether these rows have the columns by which rows of the fit are recognized."""
+        table = FeatureTable.of(X)
+        return not _has_names(table) or set(self.columns or ()).issubset(table.names)
+
     def seen(self, X: Any, y: FloatArray) -> AnyArray:
         """Which of these rows, including targets, were among the training rows."""
-        return np.isin(hashes(X, y), self.rows)
+        return np.isin(self._hashes(X, y), self.rows)
 
     def same(self, X: Any, y: FloatArray) -> bool:
         """Whether these are the training rows, in their order."""
-        return np.array_equal(hashes(X, y), self.rows)
+        return np.array_equal(self._hashes(X, y), self.rows)
+
+    def _hashes(self, X: Any, y: FloatArray) -> npt.NDArray[np.uint32]:
+        return hashes(_chosen(FeatureTable.of(X), self.columns), y)
 
 
-def hashes(X: Any, y: FloatArray) -> npt.NDArray[np.uint32]:
+def _has_names(table: FeatureTable) -> bool:
+    return hasattr(table.X, "iloc")
+
+
+def _read(estimator: Any, names: list[str]) -> list[str]:
+    """The columns that a model reads, as far as an encoder at its start says so."""
+    while hasattr(estimator, "best_estimator_"):
+        estimator = estimator.best_estimator_
+    kinds = getattr(estimator[0], "kinds_", names) if hasattr(estimator, "steps") else names
+    return [name for name in names if name in kinds]
+
+
+def _chosen(table: FeatureTable, columns: tuple[str, ...] | None) -> list[AnyArray]:
+    """Columns by name, or all of a table without names."""
+    if columns is None or not _has_names(table):
+        return table.columns
+    return [table.columns[table.names.index(name)] for name in columns]
+
+
+def hashes(columns: list[AnyArray], y: FloatArray) -> npt.NDArray[np.uint32]:
     """A hash of each row and its targets; equal numbers have equal hashes whatever their type."""
-    columns = [*FeatureTable.of(X).columns, *np.asarray(y, dtype=np.float64).reshape(len(y), -1).T]
+    targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     total = np.zeros(len(y), dtype=np.uint64)
-    for values in columns:
+    for values in [*columns, *targets.T]:
         total = mixed(total + ODD + _bits(values))
     return (total >> np.uint64(32)).astype(np.uint32)
 
@@ -120,13 +158,22 @@ def hashes(X: Any, y: FloatArray) -> npt.NDArray[np.uint32]:
 def _bits(values: AnyArray) -> Keys:
     """64 bits for each value: those of the number, or of the digest of the label."""
     if np.issubdtype(values.dtype, np.number):
-        return np.ascontiguousarray(values.astype(np.float64) + 0.0).view(np.uint64)
+        numbers = np.ascontiguousarray(values.astype(np.float64) + 0.0)
+        numbers[np.isnan(numbers)] = np.nan  # that of 0 / 0 has other bits
+        return numbers.view(np.uint64)
     if np.issubdtype(values.dtype, np.datetime64):
         values = _written(values)
-    labels, codes = np.unique(values.astype(str), return_inverse=True)
+    words = np.where([*map(_is_missing, values)], "nan", values.astype(str))
+    labels, codes = np.unique(words, return_inverse=True)
     encoded = (str(label).encode("utf-8", "surrogatepass") for label in labels)
     digests = [hashlib.blake2b(label, digest_size=8).digest() for label in encoded]
     return np.asarray(np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[codes])
+
+
+def _is_missing(cell: Any) -> bool:
+    """Whether a cell holds nothing: None, NaN, or one of the objects of pandas for it."""
+    nothing = cell is None or type(cell).__name__ in {"NAType", "NaTType"}
+    return nothing or (isinstance(cell, float) and np.isnan(cell))
 
 
 def _written(dates: AnyArray) -> AnyArray:
