@@ -146,6 +146,16 @@ def test_intervals_that_cannot_be_measured_are_said_to_be_so(rows):
         assert sum("are not measured" in item for item in page.items) == 1
 
 
+def test_no_likelihood_of_a_transformed_target_in_the_units_of_another(rows):
+    (X, y), new = rows
+    inside = HeteroscedasticRegressor(learn=False, alpha=1e-2)
+    model = TransformedTargetRegressor(inside, func=np.arcsinh, inverse_func=np.sinh).fit(X, y)
+    report = measured(model, *new, training=rows[0])
+    assert report.facts.log_likelihood is None
+    assert "log-likelihood" not in report.html
+    assert measured(model.regressor_, *new).facts.log_likelihood is not None
+
+
 def test_models_of_others_inside(rows):
     trees = HistGradientBoostingRegressor(loss="quantile", max_iter=5)
     model = ConformalQuantileRegressor(trees, coverage=0.8).fit(*rows[0])

@@ -1,7 +1,7 @@
 """Inspection of fitted estimators and tables, for pictures, reports and the command line."""
 
 from fenchel.inspection.importances import Importances, importances_of
-from fenchel.inspection.intervals import Intervals, intervals_of
+from fenchel.inspection.intervals import Intervals, has_other_units, intervals_of
 from fenchel.inspection.models import (
     calibrated_estimator,
     certified_model,
@@ -38,6 +38,7 @@ __all__ = [
     "final_estimator",
     "fitted_model",
     "has_moved_offsets",
+    "has_other_units",
     "importances_of",
     "intervals_of",
     "learned_of",

@@ -82,12 +82,32 @@ def intervals_of(estimator: Any) -> Intervals | None:
     if levels_of(model) is not None or method is None:
         return None
     known = "coverage" in inspect.signature(method).parameters
-    if not known or getattr(model, "is_weighted_", False) or _has_other_units(estimator):
+    if not known or getattr(model, "is_weighted_", False) or has_other_units(estimator):
         return None
     return Intervals(estimator, float(getattr(model, "coverage", COVERAGE)))
 
 
-def _has_other_units(estimator: Any) -> bool:
-    """Whether the model inside was fitted to another target than ``estimator`` predicts."""
+def has_other_units(estimator: Any) -> bool:
+    """Whether the model inside was fitted to another target than ``estimator`` predicts.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, by itself or inside pipelines and searches.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.compose import TransformedTargetRegressor
+    >>> from fenchel import SVR
+    >>> from fenchel.inspection import has_other_units
+    >>> model = TransformedTargetRegressor(SVR(), func=np.log, inverse_func=np.exp)
+    >>> has_other_units(model.fit([[0.0], [1.0]], [1.0, 2.0]))
+    True
+    """
     inner = inner_estimator(estimator)
-    return inner is not None and (hasattr(estimator, "regressor_") or _has_other_units(inner))
+    return inner is not None and (hasattr(estimator, "regressor_") or has_other_units(inner))

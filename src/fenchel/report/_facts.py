@@ -15,6 +15,7 @@ from fenchel.inspection import (
     calibrated_estimator,
     certified_model,
     final_estimator,
+    has_other_units,
     importances_of,
     levels_of,
     rows_for_final,
@@ -142,7 +143,7 @@ def _rows_for_certified(estimator: Any, X: Any) -> Any:
 def _log_likelihood(estimator: Any, X: Any, targets: FloatArray, rows: AnyArray) -> float | None:
     """Mean log-likelihood of the rows, for a model that has it."""
     model = final_estimator(estimator)
-    if not hasattr(model, "log_likelihood"):
+    if not hasattr(model, "log_likelihood") or has_other_units(estimator):
         return None
     some = rows_for_final(estimator, FeatureTable.of(X).rows(rows, {}))
     return float(model.log_likelihood(some, targets[rows, 0]))
