@@ -144,6 +144,18 @@ def test_a_share_that_leaves_no_group_to_fit_is_refused(here, capsys):
     assert said in capsys.readouterr().err
 
 
+def test_words_that_pandas_takes_for_missing_are_labels(here, capsys):
+    country = np.array(["NA", "None", "ZA", "BW", "ZM"])  # Namibia is one of them
+    here["person"] = country[here["person"] % 5]
+    here.to_csv("visits.csv", index=False)
+    options = ["--model", "ridge", "--no-learn", "--cv", "5"]
+    assert main([*FIT, *options]) == 0
+    here.to_parquet("visits.parquet")
+    assert main([*FIT[:1], "visits.parquet", *FIT[2:6], "--out", "p.skops", *options]) == 0
+    of_csv, of_parquet = (fenchel.load(name)[-1] for name in ("m.skops", "p.skops"))
+    np.testing.assert_array_equal(of_csv.dual_coef_, of_parquet.dual_coef_)
+
+
 def test_tables_on_disk_have_no_groups(here, capsys, monkeypatch):
     here.to_parquet("visits.parquet")
     monkeypatch.setattr(on_disk, "SHARE", 0.0)

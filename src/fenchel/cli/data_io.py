@@ -322,6 +322,8 @@ def groups_of(table: Table, names: list[str], y: Any) -> Any:
         return None
     if len(names) > 1:
         raise InputError(f"--groups must name one column, got {listed(names)}")
+    if _is_text(table.frame[names[0]]):  # in which None and NA are labels
+        table = table.with_labels(names)
     labels, known = table.frame[names[0]], ~without_targets(y)
     lacking = np.flatnonzero(labels.isna() & known)
     if len(lacking):
