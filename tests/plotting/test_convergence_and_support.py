@@ -160,3 +160,11 @@ def test_bad_support(mcycle, ax):
         SupportDisplay.from_estimator(model, X[:5], y[:5], ax=ax)
     with pytest.raises(ValueError, match=r"output must be in 0\.\.0, got 2"):
         SupportDisplay.from_estimator(model, X, y, output=2, ax=ax)
+
+
+def test_a_constant_has_no_support_vectors(ax):
+    X, y = np.arange(20.0)[:, None], np.full(20, 7.0)
+    model = KernelRidge(learn=False, alpha=1e-3).fit(X, y)
+    display = SupportDisplay.from_estimator(model, X, y, ax=ax)
+    np.testing.assert_array_equal(display.coefficients, np.zeros(20))
+    assert ax.get_title(loc="left").startswith("0 of 20 rows (0 %)")

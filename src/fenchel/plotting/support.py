@@ -10,7 +10,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.inspection import FeatureTable, fitted_model, percent, target_name_of
 from fenchel.plotting import _style
-from fenchel.plotting._checks import check_output, column, matrix
+from fenchel.plotting._checks import check_output, column
 from fenchel.plotting._display import Display
 
 _LARGEST, _SMALLEST = 90.0, 6.0  # areas of markers, in points²
@@ -112,7 +112,9 @@ class SupportDisplay(Display):
         table = FeatureTable.of(X)
         place = table.position(feature)
         values = table.numbers(place)
-        support, dual = np.asarray(model.support_), matrix(model.dual_coef_, "dual_coef_")
+        support = np.asarray(model.support_)
+        dual = np.asarray(model.dual_coef_, dtype=np.float64)  # of no row for a constant
+        dual = dual[:, None] if dual.ndim == 1 else dual
         dual = dual if len(dual) == len(support) else dual[support]  # of all rows, with zeros
         if len(support) and int(support.max()) >= len(values):
             raise ValueError(
