@@ -488,3 +488,12 @@ def test_rows_are_recognized_by_what_the_model_reads():
     record = Training.of(regrouped.fit(whole, y), whole, y)
     facts = measured(regrouped, whole[["a"]], y, training=record).facts
     assert (facts.kind_of_rows, facts.same_rows) == ("unknown", False)  # as columns are missing
+
+
+def test_columns_of_polars_need_no_type_in_common():
+    polars = pytest.importorskip("polars")
+    days = pd.date_range("2020-01-01", periods=20).to_numpy()
+    table = polars.DataFrame({"a": np.arange(20.0), "town": ["x", "y"] * 10, "day": days})
+    y = np.arange(20.0) % 7
+    model = make_pipeline(TableEncoder(), KernelRidge(learn=False)).fit(table, y)
+    assert measured(model, table, y, training=(table, y)).facts.kind_of_rows == "training"

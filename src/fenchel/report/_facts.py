@@ -156,7 +156,8 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
             f"estimator must have a method predict, got {type(estimator).__name__} without one"
         )
     check_dense(X)
-    if np.ndim(X) != 2:
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)  # not of an array of all columns
+    if len(shape) != 2:
         raise ValueError("X must be a table or an array with two dimensions, of rows and columns")
     targets = np.asarray(y, dtype=np.float64)
     if targets.ndim not in (1, 2) or targets.size == 0 or len(targets) != len(X):
