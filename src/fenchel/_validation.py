@@ -416,9 +416,14 @@ def check_weights(
     largest = float(weight.max())
     if not largest > 0.0:
         raise ValueError("sample_weight must have a positive entry, got zeros only")
-    if not 1.0 / _WEIGHTS <= largest <= _WEIGHTS:
-        weight = np.ldexp(weight, -np.frexp(largest)[1])
-    return weight
+    exponent = exponent_of_weights(largest)
+    return np.ldexp(weight, exponent) if exponent else weight
+
+
+def exponent_of_weights(largest: float) -> int:
+    """Exponent of the power of two by which weights are multiplied, from the largest of them."""
+    usual = largest == 0.0 or 1.0 / _WEIGHTS <= largest <= _WEIGHTS
+    return 0 if usual else -int(np.frexp(largest)[1])
 
 
 def check_magnitude(values: FloatArray, name: str, largest: float = _LARGEST) -> None:

@@ -212,6 +212,22 @@ def test_weighted_cv_plus_averages_the_p_values_of_folds():
             assert np.mean(p_value) <= 0.2 + 1e-12
 
 
+@pytest.mark.filterwarnings("ignore:.*infinitely wide:UserWarning")
+@pytest.mark.parametrize("unit", [2.0**-120, 2.0**-900, 2.0**100])
+@pytest.mark.parametrize("method", ["split", "cv+", "jackknife+"])
+def test_only_ratios_of_weights_count(method, unit):
+    """Those of new rows to those of the fit too, however small or large all of them are."""
+    both = []
+    for factor in (1.0, unit):
+        model = ConformalRegressor(SMOOTH, method=method).fit(X, Y, factor * (WEIGHT + 0.5))
+        heavy = factor * np.linspace(0.0, 90.0, 25)
+        both.append(model.predict_interval(NEW, sample_weight=heavy))
+    np.testing.assert_array_equal(np.isinf(both[0]), np.isinf(both[1]))
+    assert np.isinf(both[0]).any()
+    finite = np.isfinite(both[0])
+    np.testing.assert_allclose(both[1][finite], both[0][finite], rtol=1e-12)
+
+
 @pytest.mark.parametrize("method", ["split", "jackknife+"])
 def test_integer_weights_are_repeated_calibration_rows(method):
     """For the calibration of one model; weights of one are no weights."""

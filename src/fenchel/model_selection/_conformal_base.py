@@ -28,6 +28,7 @@ from fenchel._validation import (
     check_read,
     check_weights,
     declared,
+    exponent_of_weights,
     random_of,
     targets_of,
 )
@@ -42,7 +43,7 @@ from fenchel.model_selection._conformal_models import (
     outputs,
     settled_by,
 )
-from fenchel.model_selection._conformal_ranks import pool_quantile, score_quantile
+from fenchel.model_selection._conformal_ranks import pool_quantile, score_quantile, scores_of
 from fenchel.model_selection._folds import Fold, check_groups, check_held_out, described, folds_of
 from fenchel.model_selection._progress import Told
 
@@ -139,7 +140,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             rows, ends = self._split(plain, X, y, weight, labels)
         else:
             rows, ends = self._leave_out(plain, X, y, weight, labels)
-        self.conformity_scores_ = self._scores(y[rows], *ends)
+        self.conformity_scores_ = scores_of(self.side, y[rows], *ends)
         self.calibration_indices_ = rows
         self.n_calibration_ = len(rows)
         self._weight = None if weight is None else weight[rows]
@@ -370,12 +371,6 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 f"calibrate what is fitted to the others, got n_samples = {n}"
             )
 
-    def _scores(self, y: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """How far each target is outside of its interval."""
-        if self.side == "two-sided":
-            return np.maximum(low - y, y - high)
-        return low - y if self.side == "lower" else y - high
-
     def _margin(self, coverage: float, new_weight: FloatArray | None) -> FloatArray:
         return score_quantile(self.conformity_scores_, coverage, self._weight, new_weight)
 
@@ -427,7 +422,9 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 "estimator must take sample_weight in fit, or be fitted before (cv='prefit'), for "
                 f"sample_weight to be given, got {type(plain).__name__}"
             )
-        return X, y, check_weights(X, sample_weight)
+        weight = check_weights(X, sample_weight, all_zero=True)
+        self._exponent = exponent_of_weights(float(weight.max()))
+        return X, y, check_weights(X, weight)
 
     def _new_weight(self, X: ArrayLike, sample_weight: ArrayLike | None) -> FloatArray | None:
         if (sample_weight is None) != (self._weight is None):
@@ -437,7 +434,9 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             )
         if sample_weight is None:
             return None
-        return check_weights(X, sample_weight, all_zero=True)
+        weight = check_weights(X, sample_weight, all_zero=True)  # in the units of those of fit
+        with np.errstate(over="ignore"):
+            return np.ldexp(weight, vars(self).get("_exponent", 0))
 
     def check_parameters(self) -> None:
         super().check_parameters()

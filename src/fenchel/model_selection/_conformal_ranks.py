@@ -1,4 +1,4 @@
-"""Quantiles of calibration scores and of pooled predictions, with and without weights."""
+"""Calibration scores, and quantiles of scores and pooled predictions, also with weights."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from fenchel._typing import FloatArray
 
 # Shares are compared with the coverage up to this, so that 0.07 * 100 is 7 and not 8.
 ROUNDING = 1e-12
+
+
+def scores_of(side: str, y: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """How far each target is outside of its interval, with one end or two."""
+    if side == "two-sided":
+        return np.maximum(low - y, y - high)
+    return low - y if side == "lower" else y - high
 
 
 def rank(coverage: float, n: int) -> int:
