@@ -217,6 +217,16 @@ def test_infinite_intervals_cover():
     assert mean_interval_width(ends) == np.inf
 
 
+def test_infinite_predictions_of_rows_of_weight_zero_do_not_count():
+    ends, y, weight = [[0.0, 1.0], [-np.inf, np.inf], [0.0, 3.0]], [0.5, 5.0, 1.0], [1.0, 0.0, 1.0]
+    assert mean_interval_width(ends, sample_weight=weight) == 2.0
+    assert mean_interval_score(y, ends, 0.8, sample_weight=weight) == 2.0
+    curves, kept = [0.0, np.inf, 3.0], [0, 2]
+    for metric in (mean_pinball_loss, d2_pinball_score, d2_poisson_score):
+        found = metric(y, curves, sample_weight=weight)
+        assert found == metric(np.take(y, kept), np.take(curves, kept))
+
+
 @pytest.mark.slow
 def test_scores_of_estimators_are_metrics(data):
     _, _, weight = data

@@ -18,7 +18,7 @@ MULTIOUTPUT = ("uniform_average", "raw_values")
 def checked(
     y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Targets (n, 1) or (n, p), predictions (n, p) and weights (n,)."""
+    """Targets (n, 1) or (n, p), predictions (n, p) and weights (n,), of rows with weight > 0."""
     check_read(y_true, "y_true")
     y = check_array(y_true, ensure_2d=False, dtype=np.float64, input_name="y_true")
     y, prediction = y.reshape(len(y), -1), predictions(y_pred)
@@ -28,7 +28,9 @@ def checked(
             f"y_true must have one column, or {prediction.shape[1]} as y_pred has, got "
             f"{y.shape[1]}"
         )
-    return y, prediction, check_weights(y, sample_weight)
+    weight = check_weights(y, sample_weight)
+    kept = weight > 0.0  # infinite predictions times zero are not numbers
+    return y[kept], prediction[kept], weight[kept]
 
 
 def predictions(y_pred: ArrayLike) -> FloatArray:

@@ -71,7 +71,8 @@ def mean_interval_width(intervals: ArrayLike, *, sample_weight: ArrayLike | None
         row = int(np.flatnonzero(np.isnan(ends).any(axis=1))[0])
         raise ValueError(f"intervals must be numbers, which may be infinite, got NaN in row {row}")
     weight = check_weights(ends, sample_weight)
-    return float(np.average(ends[:, 1] - ends[:, 0], weights=weight))
+    kept = weight > 0.0
+    return float(np.average(ends[kept, 1] - ends[kept, 0], weights=weight[kept]))
 
 
 def mean_interval_score(
