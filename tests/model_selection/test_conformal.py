@@ -358,6 +358,17 @@ def test_precomputed_kernel(method, kernel):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("features", ["cholesky", "kernel_rows"])
+@pytest.mark.parametrize("estimator", [KernelRidge(1e-2), QuantileRegressor(0.5, alpha=1e-2)])
+def test_intervals_do_not_change_with_the_array_of_the_caller(estimator, features):
+    plain = clone(estimator).set_params(kernel=Gaussian(1.0), features=features)
+    rows = X.copy()
+    model = ConformalRegressor(plain, method="jackknife+", coverage=0.8).fit(rows, Y)
+    before = model.predict_interval(NEW)
+    rows[:] = 0.0
+    np.testing.assert_array_equal(model.predict_interval(NEW), before)
+
+
 def test_blocks_give_what_the_whole_gives(monkeypatch):
     wrappers = [
         ConformalRegressor(SMOOTH, method="cv+", cv=4),

@@ -64,7 +64,7 @@ class KernelRows(FeatureMap):
     random_state: Any = None
 
     def _fit(self, X: FloatArray) -> FloatArray:
-        self.landmarks_ = X
+        self.landmarks_ = X.copy()  # the array of the caller may change after the fit
         self.kernel_error_ = 0.0
         return np.asarray(self.kernel_(X), dtype=np.float64) if self.stored else X
 
