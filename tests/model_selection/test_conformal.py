@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
@@ -367,6 +368,18 @@ def test_intervals_do_not_change_with_the_array_of_the_caller(estimator, feature
     before = model.predict_interval(NEW)
     rows[:] = 0.0
     np.testing.assert_array_equal(model.predict_interval(NEW), before)
+
+
+@pytest.mark.parametrize("estimator", [KernelRidge(1e-2), QuantileRegressor(0.5, alpha=1e-2)])
+@pytest.mark.parametrize("method", ["split", "cv+", "jackknife+"])
+def test_sparse_rows(method, estimator):
+    plain = clone(estimator).set_params(kernel=Gaussian(1.0))
+    model = ConformalRegressor(plain, method=method, coverage=0.8)
+    dense = model.fit(X, Y).predict_interval(NEW)
+    np.testing.assert_allclose(model.predict_interval(csr_array(NEW)), dense, atol=1e-12)
+    model.fit(csr_array(X), Y)
+    for new in (NEW, csr_array(NEW)):
+        np.testing.assert_allclose(model.predict_interval(new), dense, atol=1e-5)
 
 
 def test_blocks_give_what_the_whole_gives(monkeypatch):

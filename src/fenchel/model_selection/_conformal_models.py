@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import has_fit_parameter, validate_data
+from sklearn.utils.validation import has_fit_parameter
 
 from fenchel._threads import threads_that_pay, without_warnings
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel.kernels import Precomputed
+from fenchel._validation import rows_of
+from fenchel.kernels import Precomputed, SparsePoints
 from fenchel.model_selection._folds import asks_for_groups
 from fenchel.model_selection._progress import SILENT, Told
 from fenchel.solvers import WarmStart
@@ -130,13 +132,17 @@ class _OneFeatureMap:
         self.model = model
         self.feature_map = prepared.inputs.feature_map
         self.kept = prepared.inputs.kept
+        self.is_sparse = isinstance(prepared.inputs.rows, SparsePoints)
 
     def _features(self, X: AnyArray) -> Iterator[FloatArray]:
         """Compute features of rows, a few at a time."""
-        X = validate_data(self.model, X, dtype=np.float64, reset=False)
+        X = rows_of(self.model, X, reset=False, sparse=issparse(X))
         given = isinstance(self.model.kernel_, Precomputed)
-        for rows in _slices(len(X), len(self.kept)):
-            part = X[rows]
+        points = SparsePoints(X) if self.is_sparse or issparse(X) else X
+        for rows in _slices(len(points), len(self.kept)):
+            part = points[rows]
+            if isinstance(part, SparsePoints) and not self.is_sparse:
+                part = part.toarray()
             yield self.feature_map.transform(part[:, self.kept] if given else part)
 
 
