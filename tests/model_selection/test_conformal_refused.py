@@ -98,12 +98,14 @@ def test_bad_weights_and_estimators_get_one_sentence():
         ConformalRegressor(SMOOTH).fit(X, Y).predict_interval(NEW, sample_weight=NEW_WEIGHT)
     with pytest.raises(ValueError, match="coverage must be a number in"):
         weighted.predict_interval(NEW, 0.0)
-    rows = ConformalRegressor(SMOOTH).fit(X, Y).calibration_indices_
     silent = np.ones(60)
-    silent[rows] = 0.0
+    silent[45:] = 0.0
+    fold = [(np.arange(45), np.arange(45, 60))]
     with pytest.raises(ValueError, match="positive for a calibration row, got zeros only"):
-        ConformalRegressor(SMOOTH).fit(X, Y, silent)
+        ConformalRegressor(SMOOTH, cv=fold).fit(X, Y, silent)
     lonely = np.eye(60)[0]
+    with pytest.raises(ValueError, match=r"at least 2 rows of positive weight, .*= 1$"):
+        ConformalRegressor(SMOOTH).fit(X, Y, lonely)
     with pytest.raises(ValueError, match="'jackknife\\+' needs two rows of positive weight"):
         ConformalRegressor(SMOOTH, method="jackknife+").fit(X, Y, lonely)
 

@@ -47,3 +47,27 @@ def test_too_few_rows_get_one_sentence(of, params, least):
 def test_one_row_may_calibrate_what_is_fitted():
     fitted = KernelRidge(1e-3, kernel=Gaussian(1.5)).fit(X, Y)
     assert ConformalRegressor(fitted, cv="prefit", coverage=0.4).fit(X[:1], Y[:1]).quantile_ < 9
+
+
+@pytest.mark.parametrize("cv", [None, 0.5])
+@pytest.mark.parametrize("method", ["split", "cv+"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_weight_zero_change_nothing(method, cv, seed):
+    weight = np.zeros(20)
+    weight[[1, 4, 9, 16]] = 1.0
+    kept = weight > 0.0
+    cv = 2 if method == "cv+" else cv
+    model = ConformalRegressor(
+        KernelRidge(1e-2, kernel=Gaussian(1.0)),
+        method=method,
+        coverage=0.3,
+        cv=cv,
+        random_state=seed,
+    )
+    found = [
+        model.fit(X[rows], Y[rows], weight[rows]).predict_interval(X, sample_weight=np.ones(20))
+        for rows in (slice(None), kept)
+    ]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+    assert np.isfinite(found[0]).all()
+    assert model.n_calibration_ == (4 if method == "cv+" else np.ceil(4 * (cv or 0.25)))

@@ -44,7 +44,7 @@ from fenchel.model_selection._conformal_models import (
     settled_by,
 )
 from fenchel.model_selection._conformal_ranks import pool_quantile, score_quantile, scores_of
-from fenchel.model_selection._folds import Fold, check_groups, check_held_out, described, folds_of
+from fenchel.model_selection._folds import Fold, check_groups, described, folds_of, held_out_once
 from fenchel.model_selection._progress import Told
 
 METHODS = ("split", "cv+", "jackknife+")
@@ -227,7 +227,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         new_weight = self._new_weight(X, sample_weight)
         if self._held_out is None:
             low, high = outputs(self.estimator_, X, self._columns)
-            margin = self._margin(coverage, new_weight)
+            margin = score_quantile(self.conformity_scores_, coverage, self._weight, new_weight)
             low, high = low - margin, high + margin
         else:
             low, high = self._pooled(self._held_out, X, coverage, new_weight)
@@ -261,7 +261,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             self.estimator_ = plain
             rows, part = np.arange(len(y)), X
         else:
-            train, rows = self._folds(X, y, groups)[0]
+            train, rows = self._folds(X, y, weight, groups)[0]
             self.estimator_ = fit_part(plain, X, y, train, weight, groups)
             part, _ = _safe_split(plain, X, None, rows, train)
         ends = np.stack(outputs(self.estimator_, part, self._columns))
@@ -291,9 +291,9 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 plain, X, y, weight, rows, self._columns, told
             )
         else:
-            folds = self._folds(X, y, groups)
+            folds = self._folds(X, y, weight, groups)
             whole = np.concatenate([fold for _, fold in folds])
-            if not np.array_equal(np.sort(whole), np.arange(len(y))):
+            if not np.array_equal(np.sort(whole[np.isin(whole, rows)]), rows):
                 raise ValueError(
                     f"cv must hold each row out once for method='cv+', got {described(self.cv)}"
                 )
@@ -333,21 +333,24 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 parts.append((np.sort(np.append(train, held_out[seen])), held_out[~seen]))
         return whole, fold, np.setdiff1d(rows, few), parts
 
-    def _folds(self, X: AnyArray, y: FloatArray, groups: AnyArray | None) -> list[Fold]:
-        """Training and held-out rows of each fold; only the first fold for method="split"."""
+    def _folds(
+        self, X: AnyArray, y: FloatArray, weight: FloatArray | None, groups: AnyArray | None
+    ) -> list[Fold]:
+        """Folds of the rows of positive weight, or those of a splitter; the first for "split"."""
         seed = random_of(self.random_state)
-        n, splitter = _num_samples(X), self.cv
+        rows, splitter = np.arange(len(y)) if weight is None else np.flatnonzero(weight), self.cv
         if self.method == "split" and (splitter is None or isinstance(splitter, float)):
             share = _CALIBRATION_SHARE if splitter is None else splitter
-            self._check_rows(n, int(np.ceil((1.0 - 1e-12) / (1.0 - share))))
-            splitter = ShuffleSplit(1, test_size=share, random_state=seed)
+            least = int(np.ceil((1.0 - 1e-12) / (1.0 - share)))
+            self._check_rows(len(rows), least, weight is not None)
+            dealt = ShuffleSplit(1, test_size=share, random_state=seed).split(rows)
         elif splitter is None or isinstance(splitter, Integral):
-            number = min(_FOLDS, max(2, n)) if splitter is None else int(splitter)
-            self._check_rows(n, number)
-            splitter = KFold(number, shuffle=True, random_state=seed)
-        folds = folds_of(splitter, X, y, n, groups)
-        check_held_out(folds, self.cv)
-        return folds
+            number = min(_FOLDS, max(2, len(rows))) if splitter is None else int(splitter)
+            self._check_rows(len(rows), number, weight is not None)
+            dealt = KFold(number, shuffle=True, random_state=seed).split(rows)
+        else:
+            return held_out_once(folds_of(splitter, X, y, len(y), groups), self.cv)
+        return [(rows[train], rows[held_out]) for train, held_out in dealt]
 
     def _groups(self, groups: ArrayLike | None, n: int) -> AnyArray | None:
         """Group labels for the splitter, which must use groups if any are given."""
@@ -362,17 +365,15 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             raise ValueError(f"groups must be None for {why}")
         return check_groups(groups, self.cv, n)
 
-    def _check_rows(self, n: int, least: int) -> None:
+    def _check_rows(self, n: int, least: int, weighted: bool = False) -> None:
         """Raise an error if too few rows are left for fitting or for calibration."""
         if n < max(2, least):
             cv = "" if self.cv is None else f" with cv={self.cv!r}"
+            rows = f"{max(2, least)} rows{' of positive weight' * weighted}"
             raise ValueError(
-                f"{type(self).__name__}{cv} needs at least {max(2, least)} rows, some of which "
+                f"{type(self).__name__}{cv} needs at least {rows}, some of which "
                 f"calibrate what is fitted to the others, got n_samples = {n}"
             )
-
-    def _margin(self, coverage: float, new_weight: FloatArray | None) -> FloatArray:
-        return score_quantile(self.conformity_scores_, coverage, self._weight, new_weight)
 
     def _pooled(
         self, held_out: HeldOut, X: AnyArray, coverage: float, new_weight: FloatArray | None

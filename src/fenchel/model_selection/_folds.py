@@ -34,13 +34,14 @@ def folds_of(cv: Any, X: Any, y: Any, n_rows: int, groups: AnyArray | None = Non
     return [(_numbered(rows, train, cv), _numbered(rows, out, cv)) for train, out in splits]
 
 
-def check_held_out(folds: list[Fold], cv: Any) -> None:
-    """Raise an error if a row is held out twice in a split, or is in the training rows too."""
+def held_out_once(folds: list[Fold], cv: Any) -> list[Fold]:
+    """Return the folds; a row may not be held out twice in a split, or be in its training rows."""
     for train, held_out in folds:
         if np.isin(held_out, train).any():
             raise ValueError(f"cv must not fit to the rows that it holds out, got {described(cv)}")
         if len(np.unique(held_out)) < len(held_out):
             raise ValueError(f"cv must not hold a row out twice in a split, got {described(cv)}")
+    return folds
 
 
 def check_groups(groups: ArrayLike | None, cv: Any, n_rows: int) -> AnyArray | None:

@@ -56,8 +56,8 @@ class ConformalRegressor(Conformal):
         all rows given to ``fit`` used for calibration (inside a search, which clones, wrap the
         estimator in :class:`sklearn.frozen.FrozenEstimator`). With "cv+": folds that hold out
         each row once, by default 10, or as many as there are rows if these are fewer. Ignored
-        with "jackknife+". A number means random folds. A splitter by groups, such as GroupKFold,
-        uses the ``groups`` of ``fit``, see Notes.
+        with "jackknife+". A number means random folds, of the rows of positive weight. A splitter
+        by groups, such as GroupKFold, uses the ``groups`` of ``fit``, see Notes.
     learn_share : float, optional
         With "cv+", the share of rows, drawn at random, from which an estimator of this library
         learns its parameters (length scales, alpha) once. These rows are in all fits, and only
