@@ -124,11 +124,15 @@ def trapezoid(points: FloatArray) -> FloatArray:
 
 
 def as_floats(value: Any, name: str, allowed: str) -> FloatArray:
-    """An array of float64, or a sentence on what is allowed."""
+    """An array of float64, NaN where masked or missing, or a sentence on what is allowed."""
     check_no_dates(value, name)
     try:
         if np.iscomplexobj(value):
             raise TypeError("complex numbers are not supported")
+        if isinstance(value, np.ma.MaskedArray):  # NumPy would show what is behind the mask
+            return np.ma.filled(value.astype(np.float64), np.nan)
+        if hasattr(value, "isna") and hasattr(value, "to_numpy"):  # pandas, with cells of its own
+            return np.asarray(value.to_numpy(dtype=np.float64, na_value=np.nan))
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(

@@ -56,6 +56,23 @@ def test_missing_values_leave_the_weights_of_the_grid(rule):
     np.testing.assert_array_equal(curves.observed, [[True, False, True], [False, False, True]])
 
 
+def test_masked_and_missing_cells_are_not_observed():
+    Y = np.array([[1.0, NAN, 3.0], [4.0, 5.0, NAN]])
+    hidden = np.ma.array(np.where(np.isnan(Y), 999.0, Y), mask=np.isnan(Y))
+    np.testing.assert_array_equal(as_curves(hidden).values, Y)
+    pairs = as_curves([([0.0, 1.0, 2.0], row) for row in hidden])
+    np.testing.assert_array_equal(pairs.values, Y)
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(Y).convert_dtypes()
+    np.testing.assert_array_equal(as_curves(frame).values, Y)
+    pairs = as_curves([([0.0, 1.0, 2.0], frame.loc[row]) for row in frame.index])
+    np.testing.assert_array_equal(pairs.values, Y)
+    with pytest.raises(ValueError, match="observed at one point or more, got none for curve 1"):
+        FunctionalRegressor(learn=False).fit([[0.0], [1.0]], np.ma.array([1.0, 9.0], mask=[0, 1]))
+    with pytest.raises(ValueError, match="theta must be finite, got nan at position 1"):
+        as_grid(np.ma.array([1.0, 2.0], mask=[0, 1]))
+
+
 def test_pairs_lie_on_the_union_of_their_points():
     pairs = [
         (np.array([0.0, 0.5, 2.0]), np.array([1.0, 2.0, 3.0])),

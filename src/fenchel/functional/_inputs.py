@@ -83,7 +83,7 @@ def is_array(y: Any) -> bool:
 
 
 def as_columns(y: Any) -> Any:
-    return np.asarray(y)[:, None] if is_flat(y) else y
+    return np.asanyarray(y)[:, None] if is_flat(y) else y  # masks stay
 
 
 def is_flat(y: Any) -> bool:
