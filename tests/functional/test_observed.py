@@ -45,7 +45,9 @@ def test_neighbours_of_long_curves_are_grouped():
     y = np.where(np.arange(41) < 32, theta, np.nan) * np.ones((20, 1)) + np.arange(20.0)[:, None]
     some = Pairs.of(np.arange(20.0)[:, None], as_curves(y, theta), np.ones(20))
     assert set(some.lengths) == {8}
-    assert some.apart == pytest.approx(0.1)
+    assert some.grouped  # a tenth apart
+    assert some.are_far(Gaussian(0.099))
+    assert not some.are_far(Gaussian(0.101))
     np.testing.assert_allclose(some.root**2, 4.0 / 41.0)
     np.testing.assert_allclose(some.points[:8], theta[:32].reshape(8, 4).mean(axis=1))
 

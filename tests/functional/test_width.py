@@ -62,6 +62,39 @@ def test_narrow_peaks_ask_for_a_narrow_kernel(noise):
     assert model.certificate_.relative_gap <= model.tol
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("as_pairs", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_crowded_points_ask_for_ranks(loss, as_pairs):
+    theta = np.array([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 6.0, 8.0, 12.0, 24.0])
+    between = np.append(0.5 * (theta[1:] + theta[:-1]), theta)
+
+    def drug(rows, points):
+        return (np.exp(-0.2 * points) - np.exp(-(1.0 + 4.0 * rows) * points)) / (1.0 + rows)
+
+    curves = noisy(drug(X, theta), 0.01)
+    data = (curves, theta)
+    if as_pairs:
+        seen = [np.arange(i % 2, 12, 2) for i in range(len(X))]
+        data = ([(theta[some], y[some]) for some, y in zip(seen, curves, strict=True)],)
+    errors = []
+    for kernel in (None, Gaussian(2.4)):
+        model = make(loss, output_kernel=kernel).fit(X, *data)
+        errors.append(np.mean((model.predict(NEW, between) - drug(NEW, between)) ** 2))
+    assert errors[0] < 0.25 * errors[1]
+
+
+def test_ranks_do_not_depend_on_the_unit_of_points():
+    theta, curves = THETA[:20] ** 3, noisy(peaks(X), 0.1)[:, 10:30]
+    one, other = (make().fit(X, curves, factor * theta) for factor in (1.0, 1000.0))
+    assert "WithRanks" in repr(one.output_kernel_)
+    points = np.linspace(0.0, theta[-1], 50)
+    np.testing.assert_allclose(
+        one.predict(NEW, points), other.predict(NEW, 1000.0 * points), atol=1e-6
+    )
+    kept = one.with_learned().fit(X, curves, theta)
+    np.testing.assert_allclose(kept.predict(NEW), one.predict(NEW), atol=1e-6)
+
+
 def test_noise_does_not_ask_for_one():
     model = make().fit(X, noisy(waves(X), 1.0), THETA)
     usual = make(output_kernel=Gaussian(0.2)).fit(X, noisy(waves(X), 1.0), THETA)

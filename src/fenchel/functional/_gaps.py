@@ -17,7 +17,8 @@ from fenchel.functional.curves import Curves
 from fenchel.losses import Absolute, Loss
 from fenchel.losses.registry import spread_of
 
-_USUAL = 0.1  # of the length of the grid
+USUAL = 0.1
+"""Length scale of the output kernel over the length of the grid."""
 _NODES = 200  # twenty in a width: linear between them
 _PASSES = 10  # seen on a fifth of the grid, curves leave 0.8^10 of an error, a tenth
 _REWEIGHTED = 20  # each takes an outlier's pull down by its share of the points nearby
@@ -26,7 +27,7 @@ _SMALLEST = 1e-3  # of the spread of residuals: smaller ones weigh no more
 
 def usual_width(grid: FloatArray) -> float:
     """Default length scale of the output kernel: a tenth of the grid's length."""
-    return _USUAL * float(grid[-1] - grid[0]) or 1.0
+    return USUAL * float(grid[-1] - grid[0]) or 1.0
 
 
 def center_of(center: str | Loss | None, curves: Curves, weight: FloatArray) -> FloatArray:

@@ -14,7 +14,6 @@ import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.functional.curves import Curves
-from fenchel.kernels import Gaussian
 from fenchel.learning import GROWTH
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows, rows_by_content
@@ -26,6 +25,7 @@ POINTS = 8
 _STRENGTHS = 10.0 ** np.arange(-6.0, 1.1, 0.5)  # times the trace
 _FACTORS = (1.0, 0.5, 2.0, 4.0)  # of length scales
 _FAR = 5.0  # times the median length of residuals
+_LENGTH_SCALE_APART = np.exp(-0.5)  # a Gaussian kernel at its length scale
 
 
 class Choice(NamedTuple):
@@ -62,7 +62,7 @@ def better_choice(
     pairs: Pairs,
     learned: Choice,
     kernels: Sequence[Any],
-    widths: Sequence[float],
+    outputs: Sequence[Any],
     *,
     any_alpha: bool,
     unit: float,
@@ -79,8 +79,8 @@ def better_choice(
     learned : Choice
     kernels : sequence of kernel
         Others to try, with learned length scales.
-    widths : sequence of float
-        Of output kernels to try.
+    outputs : sequence of kernel
+        Output kernels to try.
     any_alpha : bool
         Whether each has the best alpha.
     unit : float
@@ -97,7 +97,7 @@ def better_choice(
         (pairs.left_out(each, alphas) for each in (learned, *pairs.started(learned, kernels))),
         key=_total,
     )
-    others = [best.choice._replace(output=Gaussian(width)) for width in widths]
+    others = [best.choice._replace(output=output) for output in outputs]
     best = min((best, *(pairs.left_out(each, alphas) for each in others)), key=_total)
     if robust and (pairs.outlying(usual) or pairs.outlying(best)):
         return None
@@ -125,8 +125,8 @@ class Pairs(NamedTuple):
     """Of the measure times the weight of the curve."""
     share: float
     """Of the weight of all curves."""
-    apart: float
-    """How far the groups of neighbours of a curve are from each other, zero without groups."""
+    grouped: bool
+    """Whether curves have more points, and these are groups of neighbours."""
 
     @classmethod
     def of(cls, X: FloatArray, curves: Curves, weight: FloatArray) -> Self:
@@ -142,9 +142,14 @@ class Pairs(NamedTuple):
         points, heights, sums = (np.concatenate(each) for each in zip(*grouped, strict=True))
         root = np.sqrt(np.repeat(chosen.weight, lengths) * sums)
         share = float(chosen.weight.sum() / weight.sum())
-        gaps = np.diff(points)[np.diff(np.repeat(np.arange(len(lengths)), lengths)) == 0]
-        apart = float(np.median(gaps)) if np.median((measure > 0.0).sum(axis=1)) > POINTS else 0.0
-        return cls(chosen.X, chosen.weight, lengths, points, heights, root, share, apart)
+        many = bool(np.median((measure > 0.0).sum(axis=1)) > POINTS)
+        return cls(chosen.X, chosen.weight, lengths, points, heights, root, share, many)
+
+    def are_far(self, output: Any) -> bool:
+        """Whether neighbours of a curve are more than a length scale of an output kernel apart."""
+        same = np.diff(np.repeat(np.arange(len(self.lengths)), self.lengths)) == 0
+        values = np.diagonal(np.asarray(output(self.points[:, None])), 1)[same]
+        return bool(np.median(values) < _LENGTH_SCALE_APART)
 
     def outlying(self, tried: _Tried) -> bool:
         """Whether any curve is far from what the others predict."""

@@ -31,7 +31,7 @@ from fenchel.functional._learning import (
 )
 from fenchel.functional._observed import POINTS, Choice, Pairs, are_short, better_choice
 from fenchel.functional._representation import LossChoice, PreparedCurves
-from fenchel.functional._width import OutputWidth, better_width, widths_to_try
+from fenchel.functional._width import OutputWidth, better_width, outputs_to_try
 from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, is_open, resolve
 from fenchel.learning import Data, Learned
@@ -128,7 +128,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
 
     def _output(self, grid: FloatArray) -> tuple[Any, FloatArray]:
         """The output kernel, and its values between the points of the grid."""
-        given = self.output_kernel if self._width is None else Gaussian(self._width.value)
+        given = self.output_kernel if self._width is None else self._width.kernel
         output = _output_kernel(given, grid, self.random_state)
         return output, np.asarray(output(grid[:, None]), dtype=np.float64)
 
@@ -212,12 +212,12 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         """What was learned, or what is better where curves that are left out are observed."""
         curves, _ = self._centred(targets, weight)
         pairs, output = Pairs.of(X, curves, weight), self._output(curves.grid)[0]
-        widths: list[float] = []
+        others: list[Any] = []
         if self.output_kernel is None:
-            widths = widths_to_try(curves.grid, POINTS)
+            others = outputs_to_try(curves.grid, POINTS)
             if self._width is not None:
-                widths.append(usual_width(curves.grid))
-        if pairs.apart > 0.0 and (not widths or output.length_scale < pairs.apart):
+                others.append(Gaussian(usual_width(curves.grid)))
+        if pairs.grouped and (not others or pairs.are_far(output)):
             return learned  # groups of neighbours say nothing of such details
         if self.kernel is None and self._learning().kernels is None:
             kernels = [*kernels, as_kernel(None)]  # the one without learning
@@ -226,15 +226,15 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
             pairs,
             Choice(learned.kernel, output, learned.alpha, learned.choice),
             [kernel for kernel in kernels if is_open(kernel)],
-            widths,
+            [resolve(each, curves.grid[:, None]) for each in others],
             any_alpha=self.alpha is None,
             unit=2.0 * unit_of_loss(choice, curves, weight),  # one for the squared loss
             robust=bounds_influence(choice),
         )
         if found is None:
             return learned
-        if widths:
-            self._width = OutputWidth(float(found.output.length_scale), N_COORDINATES)
+        if others:
+            self._width = OutputWidth(found.output, N_COORDINATES)
         message = f"{learned.message}, and then by curves left out where they are observed"
         return replace(
             learned,

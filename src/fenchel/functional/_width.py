@@ -4,6 +4,9 @@ With the squared loss the problem falls apart into ridge regressions of the coor
 eigenfunctions of the output kernel, with the strengths :math:`\alpha / \lambda_l`. So from one
 eigendecomposition of the input kernel follow the residuals of all curves, each left out of the
 fit, for every output kernel and every alpha.
+
+Where points are crowded in a part of the range, no width suits all of it. Kernels of the ranks of
+points are then tried as well.
 """
 
 from __future__ import annotations
@@ -13,10 +16,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.functional._gaps import usual_width
+from fenchel.functional._gaps import USUAL, usual_width
 from fenchel.functional._learning import N_COORDINATES
 from fenchel.functional.curves import Curves
-from fenchel.kernels import Gaussian
+from fenchel.kernels import Gaussian, WithRanks, resolve
 from fenchel.learning import Learned
 from fenchel.learning.rows import rows_by_content
 
@@ -25,13 +28,14 @@ _STRENGTHS = 10.0 ** np.arange(-2.0, 2.1, 0.5)  # times alpha as learned with th
 _ROWS, _POINTS = 350, 200  # the former as in the first descent
 _EXPLAINED, _MOST_COORDINATES = 0.95, 32
 _OUTLYING = 3.0  # times the median length of residuals
+_UNEVEN = 0.2  # distance of the points' distribution from an even one: 12 random ones have 0.25
 _NEGLIGIBLE = 1e-10  # share of the largest eigenvalue
 
 
 class OutputWidth(NamedTuple):
-    """A width of the output kernel, and in how many coordinates there is something to learn."""
+    """An output kernel, and in how many coordinates there is something to learn."""
 
-    value: float
+    kernel: Any
     n_coordinates: int
 
 
@@ -44,9 +48,9 @@ class Points(NamedTuple):
 
 
 class _LeftOut(NamedTuple):
-    """What curves that are left out lose, for the best strength of a width."""
+    """What curves that are left out lose, for the best strength of an output kernel."""
 
-    width: float
+    kernel: Any
     squares: FloatArray
     """Squared lengths of residuals, (n,)."""
     losses: FloatArray
@@ -89,7 +93,7 @@ def better_width(
     any_alpha: bool,
     robust: bool,
 ) -> OutputWidth | None:
-    """Return the output length scale that predicts left-out curves best.
+    """Return the output kernel that predicts left-out curves best.
 
     None if the improvement over the default is within the standard error.
 
@@ -104,23 +108,22 @@ def better_width(
     n_points : float
         Number of points at which a curve was observed.
     any_alpha : bool
-        Whether to use the best alpha for each length scale.
+        Whether to use the best alpha for each kernel.
     robust : bool
         Whether to ignore curves that are far from what the others predict.
     """
     points = _points(curves)
-    others = widths_to_try(points.grid, n_points)
-    known, middle = usual_width(points.grid), np.array([learned.alpha])
+    known, middle = Gaussian(usual_width(points.grid)), np.array([learned.alpha])
+    # wider ones are better for the curves that are left, but not for the fit to all
+    others = outputs_to_try(points.grid, n_points, narrow=robust)
     chosen = rows_by_content(X, points.values, weight, _ROWS, 1)
     rows = _Rows.of(chosen.X, chosen.targets, chosen.weight, learned.kernel)
     if robust:
         squares = _left_out(known, rows, points, middle).squares
         some = squares <= _OUTLYING**2 * np.median(squares)
         rows = _Rows.of(rows.X[some], rows.targets[some], rows.weight[some], learned.kernel)
-        # wider ones are better for the curves that are left, but not for the fit to all
-        others = [width for width in others if width < known]
     alphas = middle * _STRENGTHS if any_alpha else middle
-    usual, *found = (_left_out(width, rows, points, alphas) for width in (known, *others))
+    usual, *found = (_left_out(kernel, rows, points, alphas) for kernel in (known, *others))
     if not found:
         return None
     best = min(found, key=lambda each: float(each.losses.sum()))
@@ -130,7 +133,7 @@ def better_width(
     share = np.cumsum(best.explained) / (best.explained.sum() or 1.0)
     count = 1 + int(np.searchsorted(share, _EXPLAINED))
     most = max(N_COORDINATES, _MOST_COORDINATES * _ROWS // max(len(X), _ROWS))
-    return OutputWidth(best.width, min(max(count, N_COORDINATES), most))
+    return OutputWidth(best.kernel, min(max(count, N_COORDINATES), most))
 
 
 def _points(curves: Curves) -> Points:
@@ -148,22 +151,28 @@ def _points(curves: Curves) -> Points:
     )
 
 
-def widths_to_try(grid: FloatArray, n_points: float) -> list[float]:
-    """Those beside the usual one, none below the distance of a curve's points.
+def outputs_to_try(grid: FloatArray, n_points: float, *, narrow: bool = False) -> list[Any]:
+    """Output kernels beside the usual one, none narrower than the distance of a curve's points.
 
-    Nothing is known in between.
+    Nothing is known in between. ``narrow`` is without those wider than the usual one.
     """
     if len(grid) == 1:
         return []
-    length = float(grid[-1] - grid[0])
-    apart = max(float(np.median(np.diff(grid))), length / max(n_points - 1.0, 1.0))
-    return [length * share for share in _OTHERS if length * share > 0.99 * apart]
+    length, even = float(grid[-1] - grid[0]), 1.0 / max(n_points - 1.0, 1.0)
+    apart = 0.99 * max(float(np.median(np.diff(grid))), length * even)
+    shares = [share for share in _OTHERS if not narrow or share < USUAL]
+    found = [Gaussian(length * share) for share in shares if length * share > apart]
+    if np.abs((grid - grid[0]) / length - np.linspace(0.0, 1.0, len(grid))).max() > _UNEVEN:
+        shares = [USUAL, *(share for share in shares if share > 0.99 * even)]
+        found += [WithRanks(Gaussian(np.array([length, share]))) for share in shares]
+    return found
 
 
-def _left_out(width: float, rows: _Rows, points: Points, alphas: FloatArray) -> _LeftOut:
-    """What is lost with a width, and the best of some strengths."""
+def _left_out(kernel: Any, rows: _Rows, points: Points, alphas: FloatArray) -> _LeftOut:
+    """What is lost with an output kernel, and the best of some strengths."""
     root = np.sqrt(points.measure)
-    between = np.asarray(Gaussian(width)(points.grid[:, None]))
+    theta = points.grid[:, None]
+    between = np.asarray(resolve(kernel, theta)(theta))
     of_output, basis = np.linalg.eigh(root[:, None] * between * root)
     targets = (root * rows.targets) @ basis
     known = of_output > _NEGLIGIBLE * of_output[-1]  # no model reaches the others
@@ -173,4 +182,4 @@ def _left_out(width: float, rows: _Rows, points: Points, alphas: FloatArray) -> 
     squares = min(found, key=lambda each: float(rows.weight @ each.sum(axis=1)))
     before, whole = rows.weight @ targets**2, squares.sum(axis=1) + rest
     saved = np.maximum(before - rows.weight @ squares, 0.0)[np.argsort(-before)]
-    return _LeftOut(width, whole, rows.weight * whole, saved)
+    return _LeftOut(kernel, whole, rows.weight * whole, saved)

@@ -130,8 +130,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         Curve that is subtracted from the data before the fit and added to predictions,
         interpolated linearly. "auto" is the mean, or the pointwise minimizer of an asymmetric
         loss, such as the quantile for "pinball". None shrinks predictions to zero, as in the
-        paper, so they depend on the zero of the units of y. Incomplete curves are first extended,
-        see Notes.
+        paper, so they depend on the zero of the units of y. Incomplete curves are extended first.
     representation : {"auto", "spline", "eigen", "projected"}, default="auto"
         "spline": values at the grid points. "eigen": coefficients in the leading eigenfunctions of
         the output kernel, for the squared loss and ``norm=2`` on complete curves. The kernel is
@@ -199,11 +198,12 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
 
     The length scale of the output kernel is then chosen by leave-one-out squared errors, which
     have a closed form, on up to 350 curves. A dozen candidates range from the length of the grid
-    down to the distance of the points of a curve. The default, a tenth of the grid, is kept unless
-    the best one is better by more than the standard error of the difference. Otherwise kernel and
-    alpha are learned again, from the coordinates with 95 % of what it explains, 8 to 32. Losses
-    that bound the influence of outliers ignore curves three times as far from their predictions as
-    the median, and do not use larger length scales than the default.
+    down to the distance of the points of a curve. If the grid is uneven, kernels of the ranks of
+    points are candidates, too (:class:`~fenchel.kernels.WithRanks`). The default, a tenth of the
+    grid, is kept unless the best one is better by more than the standard error of the difference.
+    Otherwise kernel and alpha are learned again, from the coordinates with 95 % of what it
+    explains, 8 to 32. Losses that bound the influence of outliers ignore curves three times as far
+    from predictions as the median, and use no larger length scales than the default.
 
     If curves cover less than nine tenths of the range on average, left-out curves are compared at
     observed points only, by ridge regression on about 500 pairs, at most 8 for each curve. The
