@@ -7,7 +7,8 @@ import pytest
 from sklearn.base import clone
 
 from fenchel.functional import FunctionalRegressor, as_curves
-from fenchel.kernels import Gaussian
+from fenchel.functional._representation import spectrum_beyond_rounding
+from fenchel.kernels import Gaussian, Laplacian
 from functional_center import center as mean_curve
 
 
@@ -151,3 +152,18 @@ def test_the_first_rows_are_tried_on_the_points_of_all(data):
     with np.errstate(all="raise"):
         model.fit(X[:17], pairs[:17])
     assert model.score(X[:17], pairs[:17]) > 0.9
+
+
+@pytest.mark.parametrize(("kernel", "few"), [(Gaussian(0.1), True), (Laplacian(0.1), False)])
+@pytest.mark.parametrize("size", [50, 400])
+def test_few_eigenvectors_of_many_points_are_the_kernel(kernel, few, size):
+    rng = np.random.default_rng(0)
+    points, root = np.sort(rng.uniform(size=size)), np.sqrt(rng.uniform(0.1, 1.0, size))
+    matrix = root[:, None] * kernel(points[:, None]) * root
+    values, vectors = spectrum_beyond_rounding(matrix)
+    assert (len(values) < size) == (few and size == 400)
+    assert np.all(np.diff(values) >= 0.0)
+    largest = np.linalg.eigvalsh(matrix)
+    np.testing.assert_allclose(values[-20:], largest[-20:], atol=1e-13 * largest[-1])
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(values)), atol=1e-12)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, matrix, atol=1e-13 * largest[-1])

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._quantiles import least_quantile
 from fenchel._typing import FloatArray
-from fenchel.functional._representation import LossChoice
+from fenchel.functional._representation import LossChoice, spectrum_beyond_rounding
 from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian
 from fenchel.learning import sample_by_content
@@ -65,11 +65,11 @@ def coordinates_of(
         At most so many.
     """
     root = np.sqrt(curves.measure)
-    values, vectors = np.linalg.eigh(root[:, None] * between * root)
+    values, vectors = spectrum_beyond_rounding(root[:, None] * between * root)
     sizes = np.abs(vectors)
     # the first of the largest: on an even grid two of them are the same but for rounding
     first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=0)).argmax(axis=0)
-    signs = np.sign(vectors[first, np.arange(len(root))])
+    signs = np.sign(vectors[first, np.arange(len(values))])
     # copies of a curve are one row of the product, which rounds rows differently
     distinct, place = np.unique(curves.values, axis=0, return_inverse=True)
     targets = ((root * distinct) @ (vectors * signs))[place.ravel()]  # numpy 2.0: a second axis

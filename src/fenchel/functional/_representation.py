@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpstrf
 
 from fenchel._typing import FloatArray
 from fenchel.design import Design, Gram, Masked
@@ -17,6 +18,25 @@ from fenchel.functional.curves import Curves
 from fenchel.losses import Loss, curve_loss
 from fenchel.problem import Problem
 from fenchel.solvers import Solution, WarmStart, judged_again
+
+_MANY = 300  # points from which on few eigenvectors cost less than all
+_FEW = 0.3  # of the points
+
+
+def spectrum_beyond_rounding(matrix: FloatArray) -> Spectrum:
+    """Eigenvalues, in increasing order, and eigenvectors of a positive semi-definite matrix.
+
+    Without those below rounding if they are most of many: those of a smooth kernel are.
+    """
+    if len(matrix) >= _MANY:
+        least = np.finfo(float).eps * float(matrix.diagonal().max())
+        factor, pivots, rank, _ = dpstrf(matrix, tol=least, lower=1)
+        if rank < _FEW * len(matrix):
+            columns = np.empty((len(matrix), rank))
+            columns[pivots - 1] = np.tril(factor)[:, :rank]
+            vectors, roots, _ = np.linalg.svd(columns, full_matrices=False)
+            return Spectrum(roots[::-1] ** 2, np.ascontiguousarray(vectors[:, ::-1]))
+    return in_order(*np.linalg.eigh(matrix))
 
 
 class LossChoice(NamedTuple):
@@ -93,7 +113,11 @@ class Spline(Outputs):
         self._common = root = np.sqrt(measure)
         self._root = root[None, :] if self.mask is None else root * self.mask
         self.targets = self._root * np.where(np.isnan(curves.values), 0.0, curves.values)
-        self.spectrum = in_order(*np.linalg.eigh(root[:, None] * kernel * root))
+        matrix = root[:, None] * kernel * root
+        if self.mask is None:  # solvers in closed form take all coordinates
+            self.spectrum = in_order(*np.linalg.eigh(matrix))
+        else:  # points of all curves: there may be thousands
+            self.spectrum = spectrum_beyond_rounding(matrix)
 
     def loss(self, choice: LossChoice) -> Loss:
         """Return the loss with the measure of the points."""
