@@ -112,6 +112,12 @@ class KeptRows(NamedTuple):
         kept, weight = self.kept[rows], self.weight[rows]
         return KeptRows(kept, self.n_rows, weight, self.rows[rows], feature_map, features)
 
+    def of_all(self, values: FloatArray) -> FloatArray:
+        """Values (n, ...) of all rows from those of these, zero for the others."""
+        whole = np.zeros((self.n_rows, *values.shape[1:]))
+        whole[self.kept] = values
+        return whole
+
     def as_new(self) -> FloatArray:
         """Features computed as those of new rows are; the same up to rounding errors."""
         return np.asarray(self.feature_map.transform(self.rows))

@@ -167,3 +167,17 @@ def test_few_eigenvectors_of_many_points_are_the_kernel(kernel, few, size):
     np.testing.assert_allclose(values[-20:], largest[-20:], atol=1e-13 * largest[-1])
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(values)), atol=1e-12)
     np.testing.assert_allclose((vectors * values) @ vectors.T, matrix, atol=1e-13 * largest[-1])
+
+
+def test_the_measure_has_a_row_for_each_curve(data):
+    X, pairs, _ = data
+    weight = np.ones(len(X))
+    weight[3] = 0.0
+    model = FunctionalRegressor(learn=False, quadrature="trapezoid")
+    model.fit(X, pairs, sample_weight=weight)
+    assert model.measure_.shape == model.dual_coef_.shape
+    assert not model.measure_[3].any()
+    for row in (2, 4):
+        own = as_curves([pairs[row]], quadrature="trapezoid")
+        np.testing.assert_allclose(model.measure_[row, model.measure_[row] > 0.0], own.measure[0])
+        assert np.isin(own.grid, model.grid_[model.measure_[row] > 0.0]).all()

@@ -168,7 +168,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     grid_ : ndarray of shape (m,)
         The grid points θ.
     measure_ : ndarray of shape (m,) or (n, m)
-        The quadrature weights μ.
+        The quadrature weights μ; zero for rows of weight zero, if rows have their own.
     center_ : ndarray of shape (m,)
         The curve that was subtracted.
     kernel_, output_kernel_ : kernel
@@ -406,13 +406,13 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         solution: Solution,
     ) -> None:
         curves, inputs = prepared.curves, prepared.inputs
-        self.grid_, self.measure_, self.center_ = curves.grid, curves.measure, prepared.center
+        self.grid_, self.center_, measure = curves.grid, prepared.center, curves.measure
+        self.measure_ = measure if measure.ndim == 1 else inputs.of_all(measure)
         self._given = curves.given
-        root = np.sqrt(curves.measure)
+        root = np.sqrt(measure)
         inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
         dual = problem.weight[:, None] * inverse * represented.outputs.on_grid(solution.dual)
-        self.dual_coef_ = np.zeros((inputs.n_rows, dual.shape[1]))
-        self.dual_coef_[inputs.kept] = dual
+        self.dual_coef_ = inputs.of_all(dual)
         self.support_ = np.flatnonzero(np.any(self.dual_coef_ != 0.0, axis=1))
         seen = np.ones(dual.shape, bool) if curves.observed is None else curves.observed
         self.sparsity_ = Sparsity(
