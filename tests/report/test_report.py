@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom, norm
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer as SomeColumns
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression as SomeoneElses
@@ -353,6 +354,10 @@ def test_importances_are_shares_of_a_sum_and_pictures_are_along_the_largest():
     assert [shares["x3"], shares["x4"]] == pytest.approx([0.5, 0.5], abs=0.05)
     assert "Along the most important 3 of 5 features" in page.sections["pictures"]
     assert "along x4" in page.images[1]["alt"] + page.images[2]["alt"]
+    renamed = make_pipeline(SomeColumns([("z", StandardScaler(), list("edcba"))]), clone(model))
+    frame = pd.DataFrame(X, columns=list("abcde"))  # of z__e nobody knows where it comes from
+    page = Page(make_report(renamed.fit(frame, X[:, 3]), frame, X[:, 3]).html)
+    assert "Along the first 3 of 5 features" in page.sections["pictures"]
 
 
 def test_one_feature_has_no_importances(rows):
@@ -369,7 +374,7 @@ def test_several_targets_and_pictures_of_many_columns(rows):
     page = Page(make_report(KernelRidge(alpha=1e-3).fit(X, Y), X, Y).html)
     assert len(table(page, "Scores")) == 4
     assert "first 30 of 40" in next(c for c in page.tables if c.startswith("Numbers"))
-    assert "the first 3 of 40" in page.sections["pictures"]
+    assert "the most important 3 of 40" in page.sections["pictures"]
 
 
 HOSTILE = [
@@ -467,27 +472,6 @@ def test_dates_are_the_same_as_they_are_written(clock, unit):
     stored = pd.DataFrame({"sold": pd.to_datetime(words).astype(f"datetime64[{unit}]")})
     record = Training.of(KernelRidge(), stored, y)
     assert record.same(pd.DataFrame({"sold": words.where(words.notna(), np.nan)}), y[:, None])
-
-
-def test_rows_are_recognized_by_what_the_model_reads():
-    random = np.random.default_rng(0)
-    X = pd.DataFrame({"a": random.normal(size=40), "town": ["x", "y"] * 20, "same": 1})
-    X["flag"] = np.where(X["a"] > 0, True, None)
-    X.loc[:5, "a"] = np.nan
-    y = pd.Series(random.normal(size=40))
-    model = make_pipeline(TableEncoder(), KernelRidge(learn=False)).fit(X, y)
-    record = Training.from_dict(Training.of(model, X, y).to_dict())
-    other = X[["flag", "town", "a"]].assign(more=2.0)  # as the encoder takes it
-    other["flag"] = X["flag"].astype("boolean")
-    other["a"] = X["a"].mask(X["a"].isna(), -np.float64("nan"))  # that of 0 / 0
-    assert measured(model, other, y, training=record).facts.kind_of_rows == "training"
-    shuffled = measured(model, other[::-1], y[::-1], training=record).facts
-    assert (shuffled.n_seen, shuffled.same_rows) == (40, False)
-    regrouped = make_pipeline(SomeColumns([("a", "passthrough", ["a"])]), KernelRidge(learn=False))
-    whole, y = X.fillna({"a": 0.0}), y.to_numpy()
-    record = Training.of(regrouped.fit(whole, y), whole, y)
-    facts = measured(regrouped, whole[["a"]], y, training=record).facts
-    assert (facts.kind_of_rows, facts.same_rows) == ("unknown", False)  # as columns are missing
 
 
 def test_columns_of_polars_need_no_type_in_common():

@@ -321,7 +321,9 @@ def _pictures(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
     yield h.element("h2", "Pictures", id="pictures")
     n_numbers = sum(column.numbers is not None for column in facts.columns)
     if n_numbers > MOST_FANS:
-        which = "first" if facts.importances is None else "most important"
+        names = [] if facts.importances is None else facts.importances.names
+        known = any(column.name in names for column in facts.columns)
+        which = "most important" if known else "first"
         yield h.element(
             "p", f"Along the {which} {MOST_FANS} of {n_numbers} features that are numbers."
         )

@@ -1,0 +1,34 @@
+"""The record by which reports recognize rows of the fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer as SomeColumns
+from sklearn.pipeline import make_pipeline
+
+from fenchel import KernelRidge
+from fenchel.report import Training
+from fenchel.tables import TableEncoder
+from report_pages import measured
+
+
+def test_rows_are_recognized_by_what_the_model_reads():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"a": random.normal(size=40), "town": ["x", "y"] * 20, "same": 1})
+    X["flag"] = np.where(X["a"] > 0, True, None)
+    X.loc[:5, "a"] = np.nan
+    y = pd.Series(random.normal(size=40))
+    model = make_pipeline(TableEncoder(), KernelRidge(learn=False)).fit(X, y)
+    record = Training.from_dict(Training.of(model, X, y).to_dict())
+    other = X[["flag", "town", "a"]].assign(more=2.0)  # as the encoder takes it
+    other["flag"] = X["flag"].astype("boolean")
+    other["a"] = X["a"].mask(X["a"].isna(), -np.float64("nan"))  # that of 0 / 0
+    assert measured(model, other, y, training=record).facts.kind_of_rows == "training"
+    shuffled = measured(model, other[::-1], y[::-1], training=record).facts
+    assert (shuffled.n_seen, shuffled.same_rows) == (40, False)
+    regrouped = make_pipeline(SomeColumns([("a", "passthrough", ["a"])]), KernelRidge(learn=False))
+    whole, y = X.fillna({"a": 0.0}), y.to_numpy()
+    record = Training.of(regrouped.fit(whole, y), whole, y)
+    facts = measured(regrouped, whole[["a"]], y, training=record).facts
+    assert (facts.kind_of_rows, facts.same_rows) == ("unknown", False)  # as columns are missing
