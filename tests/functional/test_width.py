@@ -95,6 +95,12 @@ def test_ranks_do_not_depend_on_the_unit_of_points():
     np.testing.assert_allclose(kept.predict(NEW), one.predict(NEW), atol=1e-6)
 
 
+def test_length_scales_of_a_given_kernel_are_not_learned():
+    model = make(output_kernel="gaussian").fit(X, peaks(X), THETA)
+    median = np.median(np.abs(THETA[:, None] - THETA)[np.triu_indices(len(THETA), 1)])
+    assert model.output_kernel_.length_scale == pytest.approx(median, rel=0.01)
+
+
 def test_noise_does_not_ask_for_one():
     model = make().fit(X, noisy(waves(X), 1.0), THETA)
     usual = make(output_kernel=Gaussian(0.2)).fit(X, noisy(waves(X), 1.0), THETA)

@@ -118,14 +118,14 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         "learned" are learned. None is a Matérn kernel of smoothness 3/2 on columns and their
         ranks. With at least a column for each ten rows, ``Gaussian("shared")`` is used if it is
         better on held-out rows. With ``learn=False``, None is a Gaussian kernel. For inputs that
-        are curves, see :class:`fenchel.kernels.BetweenCurves` and
-        :class:`fenchel.kernels.IntegralGaussian`.
+        are curves, see :class:`fenchel.kernels.BetweenCurves` and ``IntegralGaussian``.
     learn : bool or Learning, default=True
         Whether, or how, to learn open parameters from held-out rows, see
         :class:`fenchel.learning.Learning`.
     output_kernel : None, str, kernel or callable, default=None
         Kernel k_Θ on the points θ. None is a Gaussian kernel. Its length scale is chosen if the
         input kernel or alpha is learned, see Notes, and is a tenth of the grid's length otherwise.
+        Other kernels are not learned: "learned", as in a name, is the median distance of points.
     center : {"auto", "mean", "median"} or None, default="auto"
         Curve that is subtracted from the data before the fit and added to predictions,
         interpolated linearly. "auto" is the mean, or the pointwise minimizer of an asymmetric
