@@ -45,6 +45,16 @@ def test_noise_is_not_interpolated(name, n):
     assert ratio(name, n, 0.0, 1.0) < 1.5
 
 
+def test_no_kernel_is_kept_that_is_worse_than_nearly_a_constant():
+    """Of noise, with enough rows for folds of several."""
+    for seed in (2, 8, 13):
+        random = np.random.default_rng(seed)
+        X, y = random.uniform(-2.0, 2.0, (16, 4)), random.normal(size=16)
+        model = KernelRidge().fit(X, y)
+        assert model.learned_.criterion < 1.02
+        assert np.ptp(model.predict(X)) < 0.2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_line_with_noise_is_learned(name):

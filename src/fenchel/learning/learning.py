@@ -296,7 +296,7 @@ def learn(
         return None
     if not end.reached:
         best.second()
-    if len(rows.X) < _EACH_LEFT_OUT and not end.reached:
+    if not end.reached:
         best.unless_noise()
     more = options.n_rows is None and n_rows == _MANY_ROWS and n_outputs <= _LAST_OUTPUTS
     if more and not end.reached:
@@ -406,15 +406,14 @@ class _Try:
         self._go_on(self.options.tol)
 
     def unless_noise(self) -> None:
-        """Take the start with the largest alpha, nearly a constant, unless the best gains more.
-
-        A gain smaller than another kernel must have counts as noise of few rows.
-        """
-        if self.alpha is None and self.judge is not None:
+        """Take the start with the largest alpha, nearly a constant, unless the best gains more."""
+        share = _GAIN / np.sqrt(n) if (n := len(self.rows.X)) < _EACH_LEFT_OUT else 0.0
+        if self.alpha is None and self.judge and (share or self.held_out > _LITTLE):
             theta = np.append(self.descent.start[:-1], self.descent.bounds[-1, 1])
-            value, _ = self.judge(theta)
+            value = self.judge(theta)[0]
             self.descent.history.append(value)
-            if not self.held_out < (1.0 - _GAIN / np.sqrt(len(self.rows.X))) * value:
+            self.watch(value)
+            if (1.0 - share) * value <= self.held_out:
                 self.descent.best = value, value, theta
 
     def last(self) -> None:
