@@ -19,6 +19,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Generic, Protocol, Self, TypeVar
 
+import numpy as np
+
 from fenchel._clock import OutOfTime, within
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Status
@@ -106,6 +108,11 @@ def _of_features(solution: Solution, inputs: KeptRows) -> Solution:
     return replace(solution, status=replace(solution.status, message=said))
 
 
+def _or_all(left: float) -> float:
+    """What is left out; everything where terms overflow."""
+    return np.inf if np.isnan(left) else left
+
+
 class _Bound(Generic[P]):
     """The best lower bound that a dual point gives for the kernel as given."""
 
@@ -147,7 +154,7 @@ class _Bound(Generic[P]):
         # roots are taken of the residual: weights go there, and make no array for all outputs
         weight = self.problem.weight.reshape(-1, *(1,) * (residual.ndim - 1))
         size = problem.design.left_out(self.solution.dual, weight**2 * residual)
-        return 0.5 * problem.alpha * size
+        return _or_all(0.5 * problem.alpha * size)
 
     def _widen(self) -> None:
         """Take more features until little is left out; what they hold is known exactly."""
@@ -174,7 +181,7 @@ class _Bound(Generic[P]):
         if problem.n_rows <= _MOST_ROWS:
             with suppress(OutOfTime), within(seconds):
                 square = problem.design.square_by(self.push, self.prepared.inputs.forms)
-                self.left = max(0.5 * (problem.alpha * square - inner), 0.0)
+                self.left = max(_or_all(0.5 * (problem.alpha * square - inner)), 0.0)
         whole = self.solution.certificate.dual
         self.lower = max(self.lower, whole - self.left)
         linear, square_of_all = whole + 0.5 * inner, inner + 2.0 * self.left

@@ -172,3 +172,12 @@ def test_many_points_are_taken_in_groups():
     fine = np.linspace(0.0, 2.0, 450)
     curves = np.exp(-((fine - 0.2 - 1.6 * X) ** 2) / (2 * 0.05**2))
     assert 0.02 < make().fit(X, curves, fine).output_kernel_.length_scale < 0.1
+
+
+def test_the_width_does_not_depend_on_units_whose_fourth_power_overflows():
+    curves = noisy(peaks(X), 0.1)
+    plain, large = make(alpha=1e-3).fit(X, curves, THETA), make(alpha=1e-3)
+    large.fit(X, np.ldexp(curves, 272), THETA)
+    assert plain.output_kernel_.length_scale < 0.2
+    assert large.output_kernel_.length_scale == plain.output_kernel_.length_scale
+    np.testing.assert_array_equal(np.ldexp(large.predict(X), -272), plain.predict(X))

@@ -9,7 +9,16 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from fenchel import SVR, GroupLasso, KernelRidge, Lasso, LinearRegression, QuantileRegressor, Ridge
+from fenchel import (
+    SVR,
+    ExpectileRegressor,
+    GroupLasso,
+    KernelRidge,
+    Lasso,
+    LinearRegression,
+    QuantileRegressor,
+    Ridge,
+)
 from fenchel.functional import FunctionalRegressor
 from fenchel.kernels import DistanceQuantile
 from regression_cases import BRIEFLY
@@ -60,6 +69,18 @@ def test_strengths_whose_inverse_overflows_are_refused_or_said(model):
         else:
             with pytest.raises(ValueError, match="alpha must be large enough that 1 / alpha is"):
                 fitted.fit(X, y)
+
+
+def test_a_bound_whose_terms_overflow_is_no_bound():
+    """The dual objective was NaN, from infinity times zero in what features leave out."""
+    random = np.random.default_rng(1)
+    X = random.normal(size=(12, 1))
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * random.normal(size=12)
+    model = ExpectileRegressor([0.2, 0.5, 0.7], alpha=3e-301, learn=False)
+    with pytest.warns(ConvergenceWarning, match="stopped at a relative gap"):
+        model.fit(X, y, sample_weight=random.uniform(0.2, 2.0, 12))
+    assert -np.inf <= model.certificate_.dual <= model.certificate_.primal
+    assert np.isfinite(model.predict(X)).all()
 
 
 @all_models

@@ -148,3 +148,9 @@ def unit_of_loss(choice: LossChoice, curves: Curves, weight: FloatArray) -> floa
     mean = float(weight[near] @ square[near])
     loss = float(weight[near] @ choice.on(curves.measure).value(rows)[near])
     return loss / mean if loss > 0.0 and mean > 0.0 else 0.5
+
+
+def are_noise(gains: FloatArray) -> bool:
+    """Whether the sum of what single curves gain is within its standard error."""
+    gains = gains / (np.abs(gains).max() or 1.0)  # whose squares may overflow
+    return not gains.sum() > np.sqrt(len(gains)) * gains.std()

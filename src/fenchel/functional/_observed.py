@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel.functional._learning import are_noise
 from fenchel.functional.curves import Curves
 from fenchel.learning import GROWTH
 from fenchel.learning.parameters import OpenParameters
@@ -102,7 +103,7 @@ def better_choice(
     if robust and (pairs.outlying(usual) or pairs.outlying(best)):
         return None
     gains = usual.losses - best.losses
-    if not gains.sum() > np.sqrt(len(gains)) * gains.std():
+    if are_noise(gains):
         return None
     alone = 0.5 * float(np.sum((pairs.root * pairs.values) ** 2))
     alpha = best.choice.alpha * unit * pairs.share**GROWTH

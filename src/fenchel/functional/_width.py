@@ -17,7 +17,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.functional._gaps import USUAL, usual_width
-from fenchel.functional._learning import N_COORDINATES
+from fenchel.functional._learning import N_COORDINATES, are_noise
 from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian, WithRanks, resolve
 from fenchel.learning import Learned
@@ -128,7 +128,7 @@ def better_width(
         return None
     best = min(found, key=lambda each: float(each.losses.sum()))
     gains = usual.losses - best.losses
-    if not gains.sum() > np.sqrt(len(gains)) * gains.std():
+    if are_noise(gains):
         return None
     share = np.cumsum(best.explained) / (best.explained.sum() or 1.0)
     count = 1 + int(np.searchsorted(share, _EXPLAINED))
