@@ -53,7 +53,8 @@ class NormFista:
     --------
     >>> import numpy as np
     >>> from fenchel.norm_problem import NormProblem
-    >>>     >>> from fenchel.solvers import NormFista
+    >>> from fenchel.norms import GroupNorm
+    >>> from fenchel.solvers import NormFista
     >>> X, y = np.array([[1.0, 0.5], [-1.0, 0.5], [0.0, -1.0]]), np.array([[2.0], [-2.0], [0.0]])
     >>> absolute = GroupNorm(np.arange(2), q=1.0, p=1.0)
     >>> problem = NormProblem(X, y, 3.0, absolute, strength=0.1)
