@@ -99,3 +99,11 @@ def test_each_row_may_have_a_step_of_its_own(q):
         pull = (W - U) / steps
         assert norm(pull, GROUPS, DUAL[q], np.inf) <= 1.0 + 1e-7
         assert np.vdot(pull, U) == pytest.approx(norm(U, GROUPS, q, 1.0), rel=1e-7)
+
+
+def test_steps_of_rows_may_be_tiny():
+    """Squares of W / t overflow, and a step may vanish beside an entry that does."""
+    W = np.array([[1e150], [-1e150], [0.0], [0.0], [2.0]])
+    steps = np.array([[1e-200], [1e-300], [0.0], [1e-320], [1.0]])
+    U = GroupNorm(np.array([0, 0, 1, 1, 2]), 2.0, 1.0).prox(W, steps)
+    np.testing.assert_array_equal(U, [[1e150], [-1e150], [0.0], [0.0], [1.0]])

@@ -175,24 +175,27 @@ def with_steps(v: FloatArray, starts: IntArray, t: FloatArray, u: FloatArray) ->
 
     In a group u_i = v_i s / (s + t_i), where s = ‖u‖ is the root of Σ v_i² / (s + t_i)² = 1, which
     Newton's method finds from below for the inverse root of the sum: that is nearly linear, and
-    concave.
+    concave. It starts where the largest term alone is one, so that none overflows.
     """
     for j in range(len(starts) - 1):
         low, high = starts[j], starts[j + 1]
         s = 0.0
+        for i in range(low, high):
+            s = max(s, abs(v[i]) - t[i])
         for _ in range(_ROOT_STEPS):
             total, slope = 0.0, 0.0
             for i in range(low, high):
-                part = (v[i] / (s + t[i])) ** 2
-                total += part
-                slope += part / (s + t[i])
+                if v[i] != 0.0:
+                    part = (v[i] / (s + t[i])) ** 2
+                    total += part
+                    slope += part / (s + t[i])
             step = total * (np.sqrt(total) - 1.0) / slope if slope > 0.0 else 0.0
             if not step > _LAST * s:
                 s += max(step, 0.0)
                 break
             s += step
         for i in range(low, high):
-            u[i] = v[i] * (s / (s + t[i]))
+            u[i] = v[i] * (s / (s + t[i])) if s > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
