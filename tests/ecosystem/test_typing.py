@@ -47,7 +47,7 @@ def test_mistakes_are_found(mypy, tmp_path):
         "fenchel.KernelRidge(alpha='much')",
         "fenchel.SVR('huber', 0.1)",
         "fenchel.Lasso().colour",
-        "fenchel.SVR().fit([[1.0]], [1.0], 2, 3)",
+        "fenchel.SVR().fit([[1.0]], [1.0], None, None, 3)",
         "fenchel.SVR().fit([[1.0]], [1.0]).predict([[1.0]]).colour",
         "fenchel.SVR().fit([[1.0]], [1.0]).certificate_.colour",
     ]

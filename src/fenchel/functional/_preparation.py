@@ -49,6 +49,8 @@ class _OfFits:
     """What fits set: annotated here, as it is no parameter."""
 
     output_kernel_: Any
+    kappa_: float
+    epsilon_: float
     _width: OutputWidth | None = None  # while a fit learns
 
 
@@ -79,9 +81,6 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     output_kernel: Any = None
     center: str | None = "auto"
     quadrature: Any = "monte-carlo"
-
-    kappa_: float
-    epsilon_: float
 
     def make_problem(self, prepared: PreparedCurves) -> Problem:
         """Return the optimization problem for the current parameters."""

@@ -92,7 +92,7 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         primal = loss + problem.penalty(solution.weights)
         solution = judged_again(solution, primal, float(getattr(self, "tol", LeastSquares.tol)))
         single = self._flat
-        self.coef_ = coef[0] if single else coef
+        self.coef_: FloatArray = coef[0] if single else coef
         self.intercept_ = float(offset[0]) if single else offset
         self._keep_end(solution)
         return solution.weights
