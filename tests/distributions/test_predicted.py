@@ -108,7 +108,7 @@ def test_conditional_densities_are_quotients(column):
 def test_conditional_densities_refuse_what_they_cannot_say():
     model = DensityEstimator().fit(np.column_stack([X[:, 0], Y]))
     with pytest.raises(ValueError, match="row 1 does not"):
-        model.predict_distribution([[20.0], [1e6]])
+        model.predict_distribution([[20.0], [1e200]])
     with pytest.raises(ValueError, match="X must have the 1 other columns"):
         model.predict_distribution(np.zeros((2, 2)))
     with pytest.raises(ValueError, match="column must be"):
