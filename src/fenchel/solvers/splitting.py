@@ -29,7 +29,7 @@ _BALANCE_AT = (3, 10, 25, 60, 120, 240)  # turns; later by two saves 5 %, but no
 # without any of them hard problems take ten times as long
 _RELAXATION = 1.6  # 1 costs 3 % more, and 1.8 made some problems ten times slower. The first step
 # is without it, before there is anything to extrapolate from: of seven losses on 20 problems
-# of curves, Huber losses take 5 and 9 % less from nothing, others from 6 % less to 5 % more
+# of curves, Huber losses take 4 and 9 % less from nothing, others from 6 % less to 5 % more
 _SHIFTS = (0.3, 1e6)  # limits of ρ in units of the curvature: they hardly ever matter
 _SHIFT = 0.5  # of the ratio of gradient and point; half of it costs 6 % more
 _SHIFT_POWER = 0.6  # of that where the loss bounds every coordinate; 1 costs 5 % more
@@ -37,7 +37,7 @@ _SHIFT_SHARE = 0.3  # of the ratio that is left at least: nearly interpolating c
 # not among the problems, take a third to a sixth of the turns; 1 costs 13 % more for the others
 _SHIFT_WITH_ZEROS = 2.0  # times that for smooth losses with exact zeros; 1 costs 20 % more, 4 10 %
 _SHIFT_OF_LENGTHS = 1.7  # times that where a smooth loss bounds the lengths of rows alone, on 24
-# problems of curves: 1 costs 7 % more turns, and 12 % along paths of 12 thresholds; 3 10 and 13 %
+# problems of curves: 1 costs 6 % more turns, and 11 % along paths of 12 thresholds; 3 11 and 13 %
 _WORTH_A_NEW_SHIFT = 1.5  # factor; 3 saves 7 %, but costs a half more for easy fits
 _CHECK = 5  # steps of gradients where time is short: certificates are of no cost beside five
 _PATIENT = 500  # limits from which on half of the turns are enough to see that more will not do
