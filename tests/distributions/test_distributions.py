@@ -282,6 +282,10 @@ def test_distributions_follow_shifts_and_scales(shape):
         (lambda: QuantileDistribution([0.1], [[1, 2]], [1], [1]), "levels must be of shape"),
         (lambda: QuantileDistribution([0.1, 0.9], [[1, 2]], [-1], [1]), "lower_scale must be"),
         (lambda: NormalDistribution([0.0], [0.0]), "scale must be > 0"),
+        (
+            lambda: QuantileDistribution([10, 90], [[0, 1]], [1], [1]),
+            r"levels must be in \[0, 1\]",
+        ),
         (lambda: NormalDistribution([0.0], [1.0, 2.0]), "loc and scale must have"),
         (lambda: GridDistribution([0.0, 0.0], [[1.0, 1.0]]), "grid must be"),
         (lambda: GridDistribution([0.0, 1.0], [[0.0, 0.0]]), "density must have a finite integ"),
@@ -300,3 +304,21 @@ def test_quantiles_are_the_least_values_that_reach_a_level():
     np.testing.assert_allclose(found.ppf([0.0, 0.5, 1.0]), [[0.0, 1.0, 2.0], [2.0, 3.0, 4.0]])
     gap = GridDistribution([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [[0, 1, 0, 0, 0, 1, 0]])
     np.testing.assert_allclose(gap.ppf([0.5]), [[2.0]])
+
+
+def test_the_quantile_of_level_one_is_where_the_mass_ends():
+    """Whatever rounding says of the sum of all cells."""
+    density = np.zeros((200, 12))
+    density[:, 2:7] = np.random.default_rng(0).exponential(size=(200, 5))
+    found = GridDistribution(np.arange(12.0), density)
+    np.testing.assert_allclose(found.ppf(1.0), 7.0, atol=1e-6)
+    np.testing.assert_array_equal(found.cdf(7.0), 1.0)
+
+
+def test_infinite_values_are_beyond_all_others():
+    """Beyond those of an infinite deviation, too."""
+    made = NormalDistribution([0.0, 1.0], [1.0, np.inf])
+    np.testing.assert_array_equal(made.cdf([[-np.inf, np.inf]]), [[0.0, 1.0]] * 2)
+    np.testing.assert_array_equal(made.log_prob([[-np.inf, np.inf]]), -np.inf)
+    np.testing.assert_array_equal(made.pdf([[-np.inf, np.inf]]), 0.0)
+    np.testing.assert_array_equal(made.crps([[-np.inf, np.inf]]), np.inf)

@@ -65,7 +65,8 @@ class GridDistribution(Distribution):
         self.density = values / whole[:, None]
         cells = 0.5 * self._step * (self.density[:, 1:] + self.density[:, :-1])
         zeros = np.zeros((len(cells), 1))
-        self._below = np.concatenate([zeros, np.cumsum(cells, axis=1)], axis=1)
+        below = np.concatenate([zeros, np.cumsum(cells, axis=1)], axis=1)
+        self._below = below / below[:, [-1]]  # one where all mass is below: sums are rounded
 
     def __len__(self) -> int:
         return len(self.density)

@@ -69,7 +69,9 @@ class NormalDistribution(Distribution):
         return np.square(self.scale)
 
     def _standard(self, y: FloatArray) -> FloatArray:
-        return np.asarray((y - self.loc[:, None]) / self.scale[:, None])
+        with np.errstate(invalid="ignore"):  # infinite values over infinite deviations
+            z = (y - self.loc[:, None]) / self.scale[:, None]
+        return np.where(np.isinf(y), y, z)
 
     def _cdf(self, y: FloatArray) -> FloatArray:
         return np.asarray(ndtr(self._standard(y)))

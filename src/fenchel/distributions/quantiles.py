@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
-from fenchel._validation import check_levels
+from fenchel._validation import check_levels, shown
 from fenchel.distributions._expectiles import knots_of_expectiles
 from fenchel.distributions.base import Distribution
 
@@ -78,6 +78,8 @@ class QuantileDistribution(Distribution):
                 f"levels must be of shape ({k},) or ({n}, {k}), as quantiles are ({n}, {k}), got "
                 f"shape {self.levels.shape}"
             )
+        if not np.all((self.levels >= 0.0) & (self.levels <= 1.0)):
+            raise ValueError(f"levels must be in [0, 1], got {shown(levels)}")
         if not (np.all(np.diff(self.levels) >= 0.0) and np.all(np.diff(self.quantiles) >= 0.0)):
             raise ValueError(
                 "levels and quantiles must be in increasing order in each row; from_quantiles "
