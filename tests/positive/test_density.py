@@ -195,3 +195,23 @@ def test_conditional_densities_far_out_are_those_of_the_nearest_rows():
     assert far.mean()[1] == pytest.approx(share @ grid / share.sum(), rel=1e-3)
     with pytest.raises(ValueError, match="where the density of the fit is positive"):
         density.predict_distribution([[1e12]])
+
+
+def test_names_of_columns_that_say_what_is_predicted():
+    frame = pd.DataFrame(mixture(40, d=3), columns=["a", "b", "c"])
+    density = DensityEstimator(learn=False).fit(frame)
+    found = density.predict_distribution(frame[["a", "c"]], column=1).mean()
+    plain = density.predict_distribution(frame[["a", "c"]].to_numpy(), column=1).mean()
+    np.testing.assert_array_equal(found, plain)
+    for wrong in (["c", "a"], ["a", "b"]):
+        with pytest.raises(
+            ValueError, match=r"X must have the other columns .* \['a', 'c'\], got"
+        ):
+            density.predict_distribution(frame[wrong], column=1)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_densities_too_small_or_large_for_numbers_are_refused(unit):
+    X = unit * mixture(40, d=30)
+    with pytest.raises(ValueError, match="X must be in units in which densities of 30 columns"):
+        DensityEstimator(learn=False).fit(X)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fenchel._sentences import said_of
-from fenchel._typing import ArrayLike, FloatArray
+from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import Number, shown
 from fenchel.distributions import GridDistribution
 from fenchel.positive._panels import pieces_of
@@ -22,8 +22,13 @@ _LARGE = 1e12  # logarithms beyond it have errors of a thousandth and more
 _AT_ONCE = 2**14  # rows of the grid whose features are made at once
 
 
-def conditional_density(model: PSDModel, X: ArrayLike, column: Any) -> GridDistribution:
-    """Conditional distributions of a column at rows of the others, from the joint density."""
+def conditional_density(
+    model: PSDModel, X: ArrayLike, column: Any, names: AnyArray | None = None
+) -> GridDistribution:
+    """Conditional distributions of a column at rows of the others, from the joint density.
+
+    ``names`` are those of all columns of the fit, if it had any.
+    """
     d = model.n_features_in_
     if d < 2:
         raise ValueError(
@@ -31,6 +36,8 @@ def conditional_density(model: PSDModel, X: ArrayLike, column: Any) -> GridDistr
             "one: its density is score_samples, its values sample"
         )
     place = int(Number(-d, d - 1, integer=True)(column, "column")) % d
+    if names is not None:
+        _check_names(X, np.delete(names, place).tolist())
     with said_of("X"):
         given = check_array(X, dtype=np.float64, input_name="X")
     if given.shape[1] != d - 1:
@@ -62,6 +69,16 @@ def conditional_density(model: PSDModel, X: ArrayLike, column: Any) -> GridDistr
             f"X must lie where the density of the fit is positive, and row {nowhere[0]} does not"
         )
     return GridDistribution(grid, density / density.max(axis=1, keepdims=True))
+
+
+def _check_names(X: Any, expected: list[str]) -> None:
+    """Refuse a table whose columns have other names, or another order."""
+    found = list(getattr(X, "columns", ()))
+    if found and all(isinstance(name, str) for name in found) and found != expected:
+        raise ValueError(
+            f"X must have the other columns of the fit in their order, {shown(expected)}, got "
+            f"{shown(found)}"
+        )
 
 
 def _along(model: PSDModel, rows: FloatArray, grid: FloatArray, place: int) -> FloatArray:

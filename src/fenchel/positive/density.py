@@ -58,6 +58,7 @@ _STRENGTH, _STRENGTH_LEARNED = 1e-2, 1e-1
 # pivots are exact.
 _FEW_COLUMNS = 2
 _CENTRES = 50
+_LARGEST_VOLUME = 1e290  # densities are about one over it, and far from the rows smaller
 _MOST_UNCERTAIN = 1e-3  # of the integral: a thousandth of a nat for each row
 
 
@@ -249,7 +250,9 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         integrals = found.matrix
         features, share = inputs.features, inputs.weight / inputs.weight.sum()
         gram = weighted_gram(features, share)
-        volume = float(np.vdot(gram, integrals) / np.trace(gram))
+        with np.errstate(over="ignore", invalid="ignore"):
+            volume = float(np.vdot(gram, integrals) / np.trace(gram))
+        _check_volume(volume, inputs.feature_map.kernel_, X.shape[1])
         none = np.zeros((len(features), 0))
         scale = np.array([1.0 / volume])
         few = few_rows(inputs.feature_map, inputs.rows, inputs.weight)
@@ -355,11 +358,13 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         Raises
         ------
         ValueError
-            If the fit has a single column, the density is zero for a row at all values of the
-            column, or neither ``support`` nor the kernel bounds the column.
+            If the fit has a single column, X has other column names than the fit, the density is
+            zero for a row at all values of the column, or neither ``support`` nor the kernel
+            bounds the column.
         """
         check_is_fitted(self)
-        return conditional_density(self.model_, X, column)
+        names = getattr(self, "feature_names_in_", None)
+        return conditional_density(self.model_, X, column, names)
 
     def marginal(self, columns: Any) -> PSDModel:
         """Return the marginal density of some columns by index, see :meth:`PSDModel.marginal`."""
@@ -431,6 +436,15 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
 def _as_column(X: Any) -> Any:
     """Numbers as rows of one column; all else as it is."""
     return np.asarray(X).reshape(-1, 1) if np.ndim(X) == 1 else X
+
+
+def _check_volume(volume: float, kernel: Any, n_columns: int) -> None:
+    """Refuse units of X in which densities are too large or too small to be numbers."""
+    if not 1.0 / _LARGEST_VOLUME <= volume <= _LARGEST_VOLUME:
+        raise ValueError(
+            f"X must be in units in which densities of {n_columns} columns are numbers, got "
+            f"{shown(kernel)}, whose volume is beyond them: scale the columns, or use fewer"
+        )
 
 
 def _factor(prepared: Prepared, solution: PSDSolution) -> FloatArray:
