@@ -170,6 +170,14 @@ def test_order_and_repetition_of_rows_and_units():
         assert found.certificate_.relative_gap <= 1e-6
 
 
+def test_many_rows_of_which_few_differ_have_the_features_of_weighted_rows():
+    X, times = mixture(3000), np.random.default_rng(2).integers(1, 4, 3000)
+    many = density(tol=1e-9).fit(np.repeat(X, times, axis=0))
+    weighted = density(tol=1e-9).fit(X, sample_weight=times)
+    assert len(X) < 5000 < times.sum()
+    np.testing.assert_allclose(many.score_samples(X), weighted.score_samples(X), atol=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("learn", [False, True])
 def test_the_same_bits_for_any_number_of_threads(learn):

@@ -58,11 +58,14 @@ def few_rows(feature_map: FeatureMap, rows: FloatArray, weight: FloatArray) -> F
 def landmark_candidates(rows: FloatArray) -> IntArray | None:
     """Numbers of some of many rows of one column, in their order there; None of few rows.
 
-    They are equally far apart in rank, and about so in value.
+    They are equally far apart in rank, and about so in value. Of few different rows they are all:
+    repeated rows are what rows with weights are.
     """
     if rows.shape[1] != 1 or len(rows) < _LEAST_ROWS:
         return None
     x, first = np.unique(rows[:, 0], return_index=True)
+    if len(x) < _LEAST_ROWS:
+        return np.asarray(first)
     by_rank = np.rint(np.linspace(0.0, len(x) - 1.0, _CANDIDATES)).astype(np.intp)
     by_value = np.searchsorted(x, np.linspace(x[0], x[-1], _CANDIDATES))
     both = np.concatenate([by_rank, np.minimum(by_value, len(x) - 1)])
