@@ -253,3 +253,14 @@ def test_boxes_in_the_tail_have_no_cancellation(box):
         quad(lambda x: np.exp(-x * x), a, b, epsabs=0.0)[0] for a, b in zip(low, high, strict=True)
     ]
     assert found == pytest.approx(np.prod(sides), rel=1e-9)
+
+
+def test_normal_densities_that_are_none_are_refused():
+    features = PivotedCholesky(Gaussian(1.0)).fit(np.array([[0.0, 0.0], [1.0, 1.0]]))
+    for covariance in ([[1.0, 5.0], [0.5, 2.0]], [[1.0, 2.0], [2.0, 1.0]], [1.0, np.nan]):
+        with pytest.raises(ValueError, match="covariance must be symmetric and positive definite"):
+            moment(features, Normal([0.0, 0.0], covariance))
+    with pytest.raises(ValueError, match=r"covariance must have shape \(2, 2\), got \(3,\)"):
+        moment(features, Normal([0.0, 0.0], [1.0, 1.0, 1.0]))
+    with pytest.raises(ValueError, match="mean must be finite numbers"):
+        moment(features, Normal([0.0, np.nan]))

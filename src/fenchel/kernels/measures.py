@@ -12,6 +12,8 @@ from fenchel._grids import as_floats
 from fenchel._typing import FloatArray
 from fenchel._validation import shown
 
+_ASYMMETRIC = 1e-8  # of the largest entry: more is not rounding
+
 
 @dataclass(frozen=True, eq=False)
 class Box:
@@ -101,22 +103,29 @@ class Normal:
     @property
     def centre(self) -> FloatArray:
         """The mean as an array."""
-        return np.atleast_1d(np.asarray(self.mean, dtype=np.float64))
+        mean = np.atleast_1d(np.asarray(self.mean, dtype=np.float64))
+        if mean.ndim != 1 or not np.isfinite(mean).all():
+            raise ValueError(f"mean must be finite numbers, got {shown(self.mean)}")
+        return mean
 
     @property
     def matrix(self) -> FloatArray:
         """The covariance matrix, (d, d)."""
         given = np.asarray(self.covariance, dtype=np.float64)
         d = self.dimension
+        if given.shape not in ((), (1,), (d,), (d, d)):
+            raise ValueError(f"covariance must have shape ({d}, {d}), got {given.shape}")
         matrix = given if given.ndim == 2 else np.diag(np.broadcast_to(given, d))
+        largest = np.abs(matrix).max(initial=0.0)
+        symmetric = np.abs(matrix - matrix.T).max(initial=0.0) <= _ASYMMETRIC * largest
         try:
-            np.linalg.cholesky(matrix)
-        except np.linalg.LinAlgError as error:
+            np.linalg.cholesky(matrix)  # which reads one triangle
+        except np.linalg.LinAlgError:
+            symmetric = False
+        if not symmetric:
             raise ValueError(
-                f"covariance must be positive definite, got {shown(self.covariance)}"
-            ) from error
-        if matrix.shape != (d, d):
-            raise ValueError(f"covariance must have shape ({d}, {d}), got {matrix.shape}")
+                f"covariance must be symmetric and positive definite, got {shown(self.covariance)}"
+            )
         return matrix
 
 
