@@ -246,3 +246,13 @@ def test_too_few_steps_are_told():
     X, Y, _ = data()
     with pytest.warns(ConvergenceWarning, match="increase max_iter"):
         ConeRegressor("monotone", max_iter=1, learn=False).fit(X, Y)
+
+
+def test_a_fit_keeps_nothing_of_one_of_the_other_kind():
+    X, Y = np.linspace(0.0, 1.0, 12)[:, None], np.ones((12, 2))
+    model = ConeRegressor(learn=False).fit(X, Y)
+    model.set_params(generators=np.eye(2)).fit(X, Y)
+    assert not hasattr(model, "matrices_")
+    assert not hasattr(model, "multipliers_")
+    model.set_params(generators=None).fit(X, Y)
+    assert not hasattr(model, "factors_")

@@ -417,6 +417,8 @@ class ConeRegressor(PositiveRegressor):
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.shift_, self.scale_ = prepared.shift, float(prepared.scale[0])
         self.loss_ = self._residual_loss()
+        for name in ("matrices_", "multipliers_", "factors_"):  # of a fit of the other kind
+            vars(self).pop(name, None)
         if self.cone_ is not None:
             self.matrices_ = self.scale_ * np.array(solution.model.matrices)
             self.multipliers_ = np.zeros((len(self.cone_), *solution.multipliers.shape[1:]))
