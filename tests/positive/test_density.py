@@ -152,6 +152,8 @@ def test_bad_input():
         DensityEstimator(alpha=0.0).fit(X)
     with pytest.raises(ValueError, match="trace_penalty must be a finite number >= 0, got -1"):
         DensityEstimator(trace_penalty=-1.0).fit(X)
+    with pytest.raises(ValueError, match="kernel must be a function of rows for a density"):
+        DensityEstimator(kernel="precomputed").fit(X @ X.T)
     with pytest.raises(ValueError, match="integral is infinite"):
         DensityEstimator(kernel=Polynomial(2)).fit(X)
     with pytest.raises(ValueError, match="sample_weight must have a positive entry"):

@@ -223,3 +223,13 @@ def test_bad_input():
         model(Polynomial(2), d=3).sample(2, domain=(0.0, 1.0))
     with pytest.raises(ValueError, match="n_samples must be an integer >= 1, got 0"):
         f.sample(0)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_matrices_are_positive_in_any_units(unit):
+    features = PivotedCholesky(Gaussian(1.0)).fit(np.array([[0.0], [3.0]]))
+    matrix = unit * np.diag([1.0, -1e-3])
+    with pytest.raises(ValueError, match="matrix must be positive semi-definite"):
+        PSDModel.from_matrix(features, matrix)
+    rounded = PSDModel.from_matrix(features, unit * np.diag([1.0, -1e-15]))
+    assert rounded([[0.0]])[0] == pytest.approx(unit)

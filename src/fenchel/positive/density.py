@@ -237,6 +237,11 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     def _prepared_rows(
         self, X: FloatArray, sample_weight: ArrayLike | None, learns: bool, watch: Callback | None
     ) -> Prepared:
+        if self.given_gram:
+            raise ValueError(
+                "kernel must be a function of rows for a density, as a Gram matrix has no "
+                f"integrals, got {shown(self.kernel)}"
+            )
         weight = check_weights(X, sample_weight)
         rows, weight = X[weight > 0.0], weight[weight > 0.0]
         support = self._checked_support(rows)

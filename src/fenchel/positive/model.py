@@ -103,7 +103,7 @@ class PSDModel:
         if matrix.shape != (r, r):
             raise ValueError(f"matrix must have shape ({r}, {r}), got {matrix.shape}")
         values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
-        if values[0] < -_NEGATIVE * max(float(np.abs(values).max()), 1.0):
+        if values[0] < -_NEGATIVE * float(np.abs(values).max()):
             raise ValueError(
                 "matrix must be positive semi-definite, got one with the eigenvalue "
                 f"{values[0]:.3g}"
