@@ -35,10 +35,12 @@ def eta(step, schedule, delay, t):
 def plain(kind, X, y, weight, step, schedule="constant", delay=1.0, alpha=0.0, ones=True):
     """All iterates, (T + 1, d + 1) with the offset last; the sign of Figure 11.7 put right.
 
-    Without a step the column of the offset has the size of the entries so far in place of 1, so
-    that its weight moves by the square of that, and the first row moves no other weight.
+    Without a step the column of the offset has the size of the entries so far in place of 1, or
+    that of a ridge penalty if it is larger, so that its weight moves by the square of that, and
+    the first row moves no other weight.
     """
     sizes = np.cumsum((X**2).mean(axis=1)) / np.arange(1, len(X) + 1)
+    sizes = np.maximum(sizes, alpha if kind is OnlineRidge else 0.0)
     X = np.column_stack([X, np.ones(len(X)) if ones else np.zeros(len(X))])
     penalized = np.r_[np.ones(X.shape[1] - 1), 0.0]
     w, plus, minus = (np.zeros(X.shape[1]) for _ in range(3))
@@ -287,6 +289,13 @@ def test_rows_of_zeros_move_the_offset(kind, data):
     model = make(kind).partial_fit(np.zeros((40, 4)), np.full(40, 3.0))
     assert model.intercept_ == pytest.approx(3.0)
     assert model.partial_fit(X, y).score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("unit", [0.0, 1e-9, 1e-3])
+def test_a_strong_penalty_does_not_hold_the_offset_up(unit, data):
+    X, y = unit * data[0], np.full(len(data[0]), 3.0)
+    model = OnlineRidge(alpha=1e-3, n_epochs=1).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), y, rtol=1e-2)
 
 
 def test_a_short_first_row_says_nothing_of_slopes():

@@ -18,17 +18,18 @@ _LEAST = 1e-100  # square of the column of the offset where all rows so far are 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _column(
-    track: FloatArray, pace: FloatArray, offset: float, square: float, d: int
+    track: FloatArray, pace: FloatArray, offset: float, square: float, d: int, least: float
 ) -> tuple[float, float]:
     """The square that the column of the offset has, and 0 where a row moves the offset alone.
 
     1 with a step. Without one it has the unit of the rows: it is the mean square of the entries
     so far, and a first row, which says nothing of slopes or of the size of the next, moves none.
+    It is at least what a penalty adds to the curvature, or a strong one would hold the offset up.
     """
     track[SQUARES] += (square / d - track[SQUARES]) / (track[ROWS] + 1.0)
     if offset == 0.0 or not np.isnan(pace[0]):
         return offset, 1.0
-    return max(track[SQUARES], _LEAST), 0.0 if track[ROWS] == 0.0 else 1.0
+    return max(track[SQUARES], least, _LEAST), 0.0 if track[ROWS] == 0.0 else 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -49,7 +50,7 @@ def squared_steps(
         for j in range(d):
             guess += w[0, j] * x[j]
             square += x[j] * x[j]
-        one, moves = _column(track, pace, offset, square, d)
+        one, moves = _column(track, pace, offset, square, d, alpha)
         size = (square + one + alpha) * s
         error = guess - y[order[k]]
         eta = next_step(track, pace, size, y[order[k]], False)
@@ -79,7 +80,7 @@ def lasso_steps(
         for j in range(d):
             guess += (w[0, j] - w[1, j]) * x[j]
             square += x[j] * x[j]
-        one, moves = _column(track, pace, offset, square, d)
+        one, moves = _column(track, pace, offset, square, d, 0.0)
         error = guess - y[order[k]]
         eta = next_step(track, pace, s * (square + one), y[order[k]], False)
         if _diverged(error, eta * s * (2.0 * square + one) > 2.0, track):

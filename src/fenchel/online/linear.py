@@ -168,7 +168,7 @@ class OnlineRidge(_Penalized):
         of rows.
     step : float, optional
         η > 0, safe below 1 / max s(‖x‖² + α), or s(‖x‖² + 1 + α) with an intercept. None uses half
-        of that bound for the rows seen so far, as in :class:`WidrowHoff`.
+        of that bound for the rows seen so far, as in :class:`WidrowHoff`, where c² is at least α.
     schedule, delay, average, fit_intercept, n_epochs, shuffle, random_state
         As in :class:`WidrowHoff`.
 
