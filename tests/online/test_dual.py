@@ -200,14 +200,16 @@ def test_a_smaller_budget_is_met(data):
     np.testing.assert_array_equal(model.support_vectors_[-1], X[100])
 
 
-def test_budget_in_epochs(data):
-    X, y = data[0][:60], data[1][:60]
+@pytest.mark.parametrize("removal", ["smallest", "oldest"])
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_budget_in_epochs(kind, removal, data):
+    """A point that was removed and comes back is the newest, in the same block of rows too."""
+    X, y, kernel, oldest = data[0][:60], data[1][:60], Gaussian(0.8), removal == "oldest"
     random = np.random.RandomState(1)
     orders = [random.permutation(60) for _ in range(3)]
-    iterates, entered = plain(
-        OnlineSVR, Gaussian(0.8), X, y, np.ones(60), orders, budget=20, epsilon=0.02
-    )
-    model = OnlineSVR(kernel=Gaussian(0.8), budget=20, epsilon=0.02, n_epochs=3, random_state=1)
+    shape = {"budget": 20, "epsilon": 0.02}
+    iterates, entered = plain(kind, kernel, X, y, np.ones(60), orders, oldest=oldest, **shape)
+    model = kind(kernel=kernel, removal=removal, n_epochs=3, random_state=1, **shape)
     model.fit(X, y)
     np.testing.assert_array_equal(model.support_vectors_, X[entered])
     np.testing.assert_allclose(scattered(model, X), iterates[-1], atol=1e-11)

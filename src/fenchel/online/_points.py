@@ -50,10 +50,11 @@ class Points:
         found, logarithm = self.against(rows, np.zeros(len(rows), dtype=bool))
         return np.exp(found, out=found) if logarithm else found
 
-    def keep(self, stored: AnyArray) -> None:
-        """Keep some of the points and candidates of the last call, in their order."""
-        kept = np.flatnonzero(stored)
-        start = self.count if np.all(stored[: self.count]) else 0
+    def keep(self, kept: IntArray, start: int) -> None:
+        """Keep these of the points and candidates of the last call, in this order.
+
+        The first ``start`` are all points there were, or none.
+        """
         if start == 0:
             rows = np.zeros_like(self.rows)
             rows[: len(kept)] = self.rows[kept]
@@ -75,8 +76,8 @@ class Coordinates:
         self.points = Points(kernel, rows, len(dual))
         self.own: IntArray = np.zeros(0, dtype=np.intp)
         """Place of the point of each row in the block."""
-        self.stored: AnyArray = np.zeros(0, dtype=bool)
-        """Whether a point, or a row that may become one, has a coefficient."""
+        self.arrival: IntArray = np.zeros(0, dtype=np.intp)
+        """Order in which points came that have a coefficient, -1 of rows that may become one."""
         self._dual = dual.copy()
         self._row_of = np.full(len(dual), -1)  # rows of earlier calls have no number
         self._point_of = np.full(n_rows, -1)
@@ -89,12 +90,12 @@ class Coordinates:
     @property
     def dual(self) -> FloatArray:
         """a', a and the sum over iterates, (m, 3), of the points and the new rows."""
-        return self._dual[: max(self.count, len(self.stored))]
+        return self._dual[: max(self.count, len(self.arrival))]
 
     @property
-    def state(self) -> tuple[IntArray, FloatArray, AnyArray]:
-        """What steps read and change: ``own``, ``dual`` and ``stored``."""
-        return self.own, self.dual, self.stored
+    def state(self) -> tuple[IntArray, FloatArray, IntArray]:
+        """What steps read and change: ``own``, ``dual`` and ``arrival``."""
+        return self.own, self.dual, self.arrival
 
     def enter(self, rows: FloatArray, block: IntArray) -> tuple[FloatArray, bool]:
         """Make room for a block of rows; their kernel with all points, as ``Points.against``."""
@@ -102,7 +103,8 @@ class Coordinates:
         new = self.own < 0
         before, after = self.count, self.count + int(np.count_nonzero(new))
         self.own[new] = np.arange(before, after)
-        self.stored = np.arange(after) < before
+        self.arrival = np.arange(after)
+        self.arrival[before:] = -1
         self._dual = _with_room(self._dual, before, after)
         self._row_of = _with_room(self._row_of, before, after)
         self._dual[before:after] = 0.0
@@ -110,19 +112,20 @@ class Coordinates:
         return self.points.against(rows, new)
 
     def settle(self) -> None:
-        """Keep the points that are stored."""
-        kept = np.flatnonzero(self.stored)
+        """Keep the points that have a coefficient, in the order in which they came."""
+        kept = np.flatnonzero(self.arrival >= 0)
+        kept = kept[np.argsort(self.arrival[kept])]
         before = self.count
-        start = before if np.all(self.stored[:before]) else 0
-        self._point_of[self._row_of[before : len(self.stored)]] = -1
+        start = before if np.array_equal(kept[:before], np.arange(before)) else 0
+        self._point_of[self._row_of[before : len(self.arrival)]] = -1
         for buffer in (self._dual, self._row_of):
             buffer[start : len(kept)] = buffer[kept[start:]]
-        self.points.keep(self.stored)
+        self.points.keep(kept, start)
         if start == 0:
             self._point_of[:] = -1
         mine = start + np.flatnonzero(self._row_of[start : len(kept)] >= 0)
         self._point_of[self._row_of[mine]] = mine
-        self.stored = self.stored[:0]
+        self.arrival = self.arrival[:0]
 
 
 def _with_room(buffer: AnyArray, count: int, needed: int) -> AnyArray:
