@@ -339,7 +339,7 @@ def test_another_sample_is_refused(sample, fitted):
     for rows, targets in ((X[::-1], y), (X, y[::-1]), (X[:100], y[:100])):
         with pytest.raises(ValueError, match="must be the sample"):
             bound(fitted["ridge"], rows, targets, target_bound=2.0)
-    with pytest.raises(ValueError, match="y must have a row for each"):
+    with pytest.raises(ValueError, match="y must have one entry for each"):
         bound(fitted["ridge"], X, y[:100], target_bound=2.0)
     with pytest.raises(TypeError, match="estimator must be a fitted kernel regressor"):
         bound(fitted["tree"], X, y, target_bound=2.0)

@@ -89,3 +89,11 @@ def test_linear_models_of_other_classes_are_refused(sample, model):
     X, y = sample
     with pytest.raises(TypeError, match=f"got {type(model).__name__}: .*pseudo_dimension_bound"):
         bound(model.fit(X, y), X, y, target_bound=1.5, radius=1.5)
+
+
+@pytest.mark.parametrize("Model", [Ridge, linear_model.Lasso])
+def test_targets_that_are_no_numbers_have_no_bound(sample, Model):
+    X, y = sample
+    model, lost = Model(1e-2).fit(X, y), np.where(np.arange(len(y)) == 3, np.nan, y)
+    with pytest.raises(ValueError, match=r"y contains NaN, first in y\[3\]"):
+        bound(model, X, lost, target_bound=1.5, radius=sqrt(2.0))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn import linear_model
 
 from fenchel._typing import FloatArray
-from fenchel._validation import check_dense, shown
+from fenchel._validation import check_dense, shown, targets_of
 from fenchel.bounds._losses import theorem_of
 from fenchel.bounds._result import BOOK, POSITIVE, check_real
 from fenchel.features import Explicit
@@ -63,8 +63,9 @@ class Fit:
 def sample_of(X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Rows (n, d) and targets (n, p) as arrays."""
     check_dense(X)
-    targets = np.asarray(y, dtype=np.float64)
-    return np.asarray(X, dtype=np.float64), targets[:, None] if targets.ndim == 1 else targets
+    rows = np.asarray(X, dtype=np.float64)
+    targets = targets_of("a bound", y, len(rows), several=True)
+    return rows, targets[:, None] if targets.ndim == 1 else targets
 
 
 def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:
@@ -95,9 +96,10 @@ def _read_kernel(estimator: Any, X: FloatArray, targets: FloatArray, radius: Any
     prediction = np.asarray(estimator.predict(X)).reshape(len(X), -1)
     if targets.shape[1] > 1 and hasattr(estimator, "levels_"):
         targets = np.tile(targets, len(estimator.levels_))
-    if len(targets) != len(X) or targets.shape[1] not in (1, prediction.shape[1]):
+    if targets.shape[1] not in (1, prediction.shape[1]):
         raise ValueError(
-            f"y must have a row for each of the {len(X)} rows of X, got shape {targets.shape}"
+            f"y must have one column or {prediction.shape[1]}, as the predictions, got shape "
+            f"{targets.shape}"
         )
     residual = targets - prediction
     _check_objective(estimator, loss, residual)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import betabinom, binom
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_levels, check_weights, shown
+from fenchel._validation import COUNT, SHARE, check_levels, check_weights, shown
 from fenchel.metrics._checks import checked, predictions
 
 _SAME = 1e-9  # (1 - coverage)/2 of decimal numbers is the level meant up to its last digits
@@ -92,7 +92,7 @@ def calibration_band(
     Raises
     ------
     ValueError
-        If the confidence is not in (0, 1).
+        If the confidence or a level is out of range, or a number of rows is not positive.
 
     References
     ----------
@@ -111,13 +111,18 @@ def calibration_band(
     >>> calibration_band([0.8], 100, n_calibration=100).ravel()
     array([0.68, 0.9 ])
     """
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be in (0, 1), got {shown(confidence)}")
-    tail, levels = 0.5 * (1.0 - confidence), np.asarray(levels, dtype=np.float64)
-    counts = binom(n_samples, levels)
+    SHARE(confidence, "confidence")
+    COUNT(n_samples, "n_samples")
+    tail, known = 0.5 * (1.0 - confidence), np.asarray(levels, dtype=np.float64)
+    allowed, valid = "[0, 1]", (known >= 0.0) & (known <= 1.0)
     if n_calibration is not None:
-        size = n_calibration + 1.0
-        counts = betabinom(n_samples, size * levels, size * (1.0 - levels))
+        allowed, valid = "(0, 1) with n_calibration", (known > 0.0) & (known < 1.0)
+    if not np.all(valid):
+        raise ValueError(f"levels must lie in {allowed}, got {shown(levels)}")
+    counts = binom(n_samples, known)
+    if n_calibration is not None:
+        size = COUNT(n_calibration, "n_calibration") + 1.0
+        counts = betabinom(n_samples, size * known, size * (1.0 - known))
     return np.stack([counts.ppf(part) / n_samples for part in (tail, 1.0 - tail)])
 
 
