@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import fenchel
 from fenchel import KernelRidge, Ridge
@@ -249,6 +250,25 @@ def test_features_that_leave_out_so_much_that_a_shorter_dual_point_has_the_best_
     hat = features @ np.linalg.solve(features.T @ features + penalty, features.T)
     expected = (y - hat @ y) / (1.0 - np.diag(hat))
     np.testing.assert_allclose(model.loo_residuals_, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:stopped at a relative gap")  # of the kernel as given
+def test_features_that_leave_out_most_of_the_kernel():
+    """The fit to them is exact, however far the kernel as given is."""
+    X, Y, weight = data(40, 2)
+    model = KernelRidge(0.01, features=Nystroem(Laplacian(0.2), rank=6)).fit(X, Y, weight)
+    assert model.certificate_.relative_gap > 0.1
+    same = Ridge(0.01).fit(model.feature_map_.transform(X), Y, weight)
+    np.testing.assert_allclose(model.loo_residuals_, same.loo_residuals_, rtol=1e-8)
+
+
+def test_a_fit_that_stopped_far_from_its_optimum_has_none():
+    X, Y, _ = data(40, 1)
+    model = KernelRidge(1e-6, kernel=Laplacian(1.0), solver="fista", max_iter=1)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, Y[:, 0])
+    with pytest.raises(AttributeError, match="loo_residuals_ needs a fit that has come near"):
+        _ = model.loo_residuals_
 
 
 def test_a_bound_on_the_norm_that_is_larger_than_needed():

@@ -155,6 +155,8 @@ class KernelRidge(KernelRegressor):
     constraints = declared(coupling=check_coupling)
     _for_searches = False
     """Whether rows are prepared for many strengths, so that few features serve them all."""
+    _came_near = True
+    """Whether the fit is near the optimum of its features, which may leave out much."""
 
     alpha: float | None = None
     _: KW_ONLY
@@ -180,6 +182,11 @@ class KernelRidge(KernelRegressor):
             return
         known = (solution.source, solution.nearby, solution.dual)
         own = next(point for point in known if point is not None)
+        certificate = solution.certificate
+        self._came_near = solution.status.converged or certificate.relative_gap <= _SOLVED
+        if not self._came_near and self.radius is None:
+            gap = certificate.primal - problem.dual(own)
+            self._came_near = gap <= _SOLVED * certificate.unit
         self._residual = None if own is solution.dual else own
         fewer = inputs.features.size <= inputs.rows.size
         if factored is not None and factored.size <= _MOST_KEPT and not fewer:
@@ -218,7 +225,7 @@ class KernelRidge(KernelRegressor):
                 "leave-one-out residuals need a scalar kernel, with coupling for the outputs, "
                 f"got kernel={type(self.kernel_).__name__}"
             )
-        if not self.status_.converged and self.certificate_.relative_gap > _SOLVED:
+        if not self._came_near:
             raise AttributeError(
                 "loo_residuals_ needs a fit that has come near its optimum, got one that has "
                 f"{self.status_.message}"
