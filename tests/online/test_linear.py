@@ -298,6 +298,13 @@ def test_a_strong_penalty_does_not_hold_the_offset_up(unit, data):
     np.testing.assert_allclose(model.predict(X), y, rtol=1e-2)
 
 
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_an_offset_that_is_no_longer_fitted_is_zero(kind, data):
+    X, y, _ = data
+    model = make(kind).partial_fit(X, y).set_params(fit_intercept=False).partial_fit(X, y)
+    assert model.intercept_ == 0.0  # as in the errors of its steps
+
+
 def test_a_short_first_row_says_nothing_of_slopes():
     model = WidrowHoff().partial_fit([[1e-6], [1.0]], [3.0, 3.0])
     assert abs(model.coef_[0]) < 3.0

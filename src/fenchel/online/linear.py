@@ -43,7 +43,7 @@ class _Linear(OnlineRegressor):
         self.t_ = int(track[ROWS])
         shown = mean if self.average and track[AVERAGED] > 0.0 else self._signs @ state
         self.coef_ = shown[:-1].copy()
-        self.intercept_ = float(shown[-1])
+        self.intercept_ = float(shown[-1]) if self.fit_intercept else 0.0
 
     def _curvature_name(self) -> str:
         return "the weight times (||x||² + 1)" if self.fit_intercept else "the weight times ||x||²"
