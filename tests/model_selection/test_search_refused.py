@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import make_scorer, max_error
+from sklearn.model_selection import LeaveOneOut
 
 from fenchel import KernelRidge
 from fenchel.model_selection import PathSearchCV
@@ -53,3 +55,30 @@ def test_rows_that_are_not_finite_are_named(value):
     for given, place in ((rows, rf"X\[5, {last}\]"), (frame, f"column 'c{last}' in row 5")):
         with pytest.raises(ValueError, match=rf"^Input X contains .*, first in {place}"):
             KernelRidge().fit(given, Y)
+
+
+def _largest_error(model, X, y):
+    return -np.abs(model.predict(X) - y).max()
+
+
+@pytest.mark.parametrize("scoring", [_largest_error, make_scorer(max_error)])
+def test_scorings_without_weights_are_named(scoring):
+    search = PathSearchCV(KernelRidge(), {"alpha": [0.1, 1.0]}, scoring=scoring)
+    assert np.isfinite(search.fit(X, Y).best_score_)
+    said = r"^scoring must take sample_weight if fit is given sample_weight, got .*does not$"
+    with pytest.raises(TypeError, match=said):
+        search.fit(X, Y, sample_weight=np.ones(40))
+
+
+def test_words_as_strengths():
+    said = r"^param_grid\['alpha'\] must be a sequence of .* finite numbers, got \['a', 1\]$"
+    with pytest.raises(ValueError, match=said):
+        PathSearchCV(KernelRidge(), {"alpha": ["a", 1]}).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:R.2 score is not well-defined")
+def test_a_choice_without_scores_says_so():
+    """R² of folds of one row is undefined: the choice would be that of the first candidate."""
+    search = PathSearchCV(KernelRidge(), {"alpha": [10.0, 0.1]}, cv=LeaveOneOut())
+    with pytest.warns(UserWarning, match=r"^no candidate has a score that is a finite number"):
+        search.fit(X[:5], Y[:5])

@@ -76,7 +76,10 @@ def _path(estimator: Any, name: str, values: Any) -> Any:
             f"param_grid[{name!r}] must be a number of values >= 1 or a sequence of numbers, got "
             f"{values!r}"
         )
-    path = np.sort(np.asarray(values, dtype=np.float64).ravel())
+    try:
+        path = np.sort(np.asarray(values, dtype=np.float64).ravel())
+    except (TypeError, ValueError):  # of words
+        path = np.empty(0)
     if np.ndim(values) != 1 or len(path) == 0 or not np.all(np.isfinite(path)):
         raise ValueError(
             f"param_grid[{name!r}] must be a sequence of one or more finite numbers, got "

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 from fenchel._sentences import said_of
 from fenchel._threads import without_warnings
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel._validation import check_length, check_weights
+from fenchel._validation import check_length, check_weights, shown
 from fenchel.model_selection._candidates import Grid
 from fenchel.model_selection._folds import Fold, folds_of
 
@@ -185,8 +185,21 @@ def scores_of_fold(
                 first = start if j == 0 else first
                 early += not model.status_.converged
                 gaps[i, j, k] = model.certificate_.relative_gap
-                values[i, j, k] = scorer(model, held_out.X, held_out.y, **weights)
+                values[i, j, k] = _scored(scorer, model, held_out, weights)
     return Scores(values, None, early, gaps)
+
+
+def _scored(scorer: Any, model: Any, held_out: Data, weights: dict[str, Any]) -> float:
+    """Score of a fold, by a function that has to take weights if there are any."""
+    try:
+        return float(scorer(model, held_out.X, held_out.y, **weights))
+    except TypeError as error:
+        if not weights or "sample_weight" not in str(error):
+            raise
+        raise TypeError(
+            "scoring must take sample_weight if fit is given sample_weight, got "
+            f"{shown(scorer)}, which does not"
+        ) from error
 
 
 def scores_of_rows(model: Any, grid: Grid, data: Data) -> Scores:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
@@ -59,6 +60,10 @@ _SCORERS = That(
     "'loo', a name of sklearn.metrics.get_scorer_names() such as 'r2'",
     lambda name: isinstance(name, str) and name in {"loo", *get_scorer_names()},
     ValueError,
+)
+_NO_SCORE = (
+    "no candidate has a score that is a finite number, so that the choice of {} says nothing: "
+    "choose another scoring, or folds with more rows (R² needs two)"
 )
 
 Estimator = TypeVar("Estimator", bound=Searchable)
@@ -296,6 +301,8 @@ class PathSearchCV(
         tasks = self._tasks(estimator, grid, data, labels)
         report = Tasks.of(self, len(tasks) + bool(self.refit))
         self._choose(estimator, grid, self._scores(grid, tasks, data, report))
+        if not np.isfinite(self.best_score_):
+            warnings.warn(_NO_SCORE.format(self.best_params_), UserWarning, stacklevel=4)
         self.alpha_ = self.best_params_.get("alpha", estimator.alpha)
         if self.refit:
             task = report.begin("refit")
