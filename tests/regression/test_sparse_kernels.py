@@ -61,6 +61,15 @@ def test_the_model_is_that_of_the_dense_rows(name, kernel, features):
         np.testing.assert_allclose(model.predict(NEW.toarray()), model.predict(NEW), atol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", [Polynomial(2), Polynomial(3) + 1e6 * Linear()])
+def test_polynomial_kernels_with_few_monomials(kernel):
+    """Their features are the monomials, which are computed from dense rows."""
+    rows, new = X[:, :4], NEW[:, :4]
+    dense = KernelRidge(1e-2, kernel=kernel, learn=False).fit(rows.toarray(), Y)
+    model = KernelRidge(1e-2, kernel=kernel, learn=False).fit(rows, Y)
+    np.testing.assert_allclose(model.predict(new), dense.predict(new), atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", [sparse.csc_array, sparse.csr_matrix, sparse.coo_array])
 def test_against_scikit_learn(kind):
     rows, new = kind(X), kind(NEW)

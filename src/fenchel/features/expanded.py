@@ -15,7 +15,7 @@ from fenchel._validation import shown
 from fenchel.features.base import FeatureMap
 from fenchel.features.explicit import Explicit
 from fenchel.features.pivoted_cholesky import PivotedCholesky
-from fenchel.kernels import Linear, Polynomial
+from fenchel.kernels import Linear, Polynomial, SparsePoints
 from fenchel.kernels.product_integrals import monomials
 
 _MOST_MONOMIALS = 500
@@ -66,7 +66,7 @@ class Monomials(FeatureMap):
             raise TypeError(f"kernel must be a Polynomial, got {shown(self.kernel)}")
         self.kernel_.check_parameters()
         degree, offset = int(self.kernel_.degree), float(self.kernel_.offset)
-        self._powers = PolynomialFeatures(degree).fit(X)
+        self._powers = PolynomialFeatures(degree).fit(_dense(X))
         _, rest, count = monomials(X.shape[1], degree)
         squares = count * float(self.kernel_.gain) ** (degree - rest) * offset**rest
         self.sizes_ = np.sqrt(squares)
@@ -74,7 +74,12 @@ class Monomials(FeatureMap):
         return self._map(X)
 
     def _map(self, X: FloatArray) -> FloatArray:
-        return np.ascontiguousarray(self._powers.transform(X) * self.sizes_)
+        return np.ascontiguousarray(self._powers.transform(_dense(X)) * self.sizes_)
+
+
+def _dense(X: Any) -> FloatArray:
+    """Rows as an array; those whose monomials are few have few columns."""
+    return X.toarray() if isinstance(X, SparsePoints) else np.asarray(X)
 
 
 @parameters
