@@ -162,6 +162,25 @@ def test_fourier_converges(kernel):
     np.testing.assert_allclose(phi.transform(new) @ features.T, kernel(new, X), atol=0.05)
 
 
+class _High(Gaussian):
+    """A kernel with k(x, x) = 4, and the frequencies of a Gaussian one."""
+
+    def _evaluate(self, X, Y):
+        return 4.0 * super()._evaluate(X, Y)
+
+    def diag(self, X):
+        return np.full(len(X), 4.0)
+
+
+def test_fourier_features_of_kernels_whose_diagonal_is_not_one():
+    X, new = rows(60, 2), rows(20, 2, seed=1)
+    phi = RandomFourier(_High(1.5), rank=20_000)
+    features = phi.fit_transform(X)
+    assert phi.kernel_error_ < 0.025
+    np.testing.assert_allclose((features**2).sum(axis=1), 4.0)
+    np.testing.assert_allclose(phi.transform(new) @ features.T, _High(1.5)(new, X), atol=0.2)
+
+
 def test_fourier_rank_and_seed():
     X = rows(700, 2)
     phi = RandomFourier(rank=31).fit(X)

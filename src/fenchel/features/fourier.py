@@ -19,7 +19,8 @@ _PROBES = 500
 class RandomFourier(FeatureMap):
     r"""Random Fourier features, in pairs of a cosine and a sine.
 
-    .. math:: \varphi(x) = \sqrt{2/r}\, (\cos \omega_m^\top x, \sin \omega_m^\top x)_{m \le r/2}
+    .. math:: \varphi(x) = \sqrt{2 k(x, x) / r}\,
+              (\cos \omega_m^\top x, \sin \omega_m^\top x)_{m \le r/2}
 
     with ω drawn from the spectral density of the kernel: a normal density for the Gaussian kernel,
     Cauchy for the Laplacian, Student's t with 2ν degrees of freedom for the Matérn kernel.
@@ -60,6 +61,8 @@ class RandomFourier(FeatureMap):
 
     needs_frequencies = True
     constraints = declared(rank=COUNT)
+    _height = 1.0
+    """k(x, x), the same for all x."""
 
     kernel: Any = None
     rank: int = 200
@@ -68,13 +71,14 @@ class RandomFourier(FeatureMap):
     def _fit(self, X: FloatArray) -> FloatArray:
         random = random_of(self.random_state)
         pairs = (int(self.rank) + 1) // 2
-        drawn = as_scalar_kernel(self.kernel_).frequencies(X.shape[1], pairs, random)
+        kernel = as_scalar_kernel(self.kernel_)
+        drawn = kernel.frequencies(X.shape[1], pairs, random)
         if drawn is None:
             raise ValueError(
                 "features='fourier' takes a Gaussian, Laplacian or Matern kernel, got "
                 f"{self.kernel_!r}; features='cholesky' takes any"
             )
-        self.frequencies_ = drawn
+        self.frequencies_, self._height = drawn, float(kernel.diag(X[:1])[0])
         self.rank_ = 2 * pairs
         features = in_chunks(self._map, X, self.rank_, threads=True)
         rows = random.choice(len(X), min(_PROBES, len(X)), replace=False)
@@ -86,5 +90,5 @@ class RandomFourier(FeatureMap):
     def _map(self, X: FloatArray) -> FloatArray:
         angle = X @ self.frequencies_
         waves = np.concatenate([np.cos(angle), np.sin(angle)], axis=1)
-        waves *= np.sqrt(2.0 / self.rank_)
+        waves *= np.sqrt(2.0 * self._height / self.rank_)
         return waves
