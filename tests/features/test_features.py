@@ -20,7 +20,15 @@ from fenchel.features import (
     RandomFourier,
     Summands,
 )
-from fenchel.kernels import Callable, Gaussian, Laplacian, Linear, Matern, Polynomial
+from fenchel.kernels import (
+    Callable,
+    Gaussian,
+    IntegralGaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+)
 from fenchel.testing import check_feature_map
 
 
@@ -102,3 +110,12 @@ def test_landmarks_that_are_centres_of_clusters():
     np.testing.assert_allclose(again.landmarks_, mapping.landmarks_, atol=1e-9)
     with pytest.raises(ValueError, match="landmarks must be None or row indices, got 'kmeans'"):
         Nystroem("precomputed", landmarks="kmeans").fit(np.eye(4))
+
+
+def test_centres_of_clusters_of_curves():
+    """Length scales of channels are not those of the columns."""
+    X = np.random.default_rng(0).normal(size=(30, 6))
+    kernel = IntegralGaussian([0.7, 2.0], n_channels=2)
+    mapping = Nystroem(kernel, rank=8, landmarks="kmeans").fit(X)
+    assert mapping.landmarks_.shape == (8, 6)
+    assert mapping.kernel_error_ < 0.7

@@ -39,8 +39,8 @@ class Nystroem(FeatureMap):
     landmarks : None, "kmeans" or array-like of shape (n_landmarks, n_features)
         None: rows sampled without replacement. "kmeans": centres of clusters of the distinct
         rows, by scikit-learn's ``KMeans``, with columns divided by the length scales of the
-        kernel, or by their standard deviations if it has none. An array: the landmarks, or their
-        row indices (n_landmarks,) with a precomputed kernel.
+        kernel, or by their standard deviations if it has none for the columns. An array: the
+        landmarks, or their row indices (n_landmarks,) with a precomputed kernel.
     random_state : int, RandomState or None
         Seed of the sample; None is the fixed seed 0.
 
@@ -140,7 +140,7 @@ class Nystroem(FeatureMap):
 
         rows = np.unique(X, axis=0)
         units = getattr(self.kernel_, "length_scale", None)
-        if units is None:
+        if units is None or np.size(units) not in (1, X.shape[1]):  # of channels of curves
             deviations = rows.std(axis=0)
             units = np.where(deviations > 0.0, deviations, 1.0)
         middle, seed = rows.mean(axis=0), random_of(self.random_state).randint(2**31)
