@@ -120,6 +120,19 @@ def test_names_of_single_predictions(model, name):
     assert prediction_name(model.fit(X, Y)) == name
 
 
+@pytest.mark.parametrize(
+    ("loss", "level", "name"),
+    [
+        ("pinball", 0.9, "prediction"),
+        ("pinball", 0.5, "median"),
+        ("squared_pinball", 0.9, "prediction"),
+        ("squared_pinball", 0.5, "mean"),
+    ],
+)
+def test_names_of_predictions_at_the_level_of_a_loss(loss, level, name):
+    assert prediction_name(SVR(loss, level=level, learn=False).fit(X, Y)) == name
+
+
 def _table():
     frame = pd.DataFrame({"a": X[:, 0], "town": ["Bonn", "Trier"] * 20, "b": X[:, 1]})
     return frame, X[:, 0] + (frame["town"] == "Bonn")
@@ -235,6 +248,18 @@ def test_a_slice_holds_other_features_at_typical_values():
     assert path.note == "at a = 1, b = v"
     assert feature_slice([[1.0], [2.0]]).note == ""
     assert feature_slice(np.eye(5)).note.startswith("the other 4 features")
+
+
+def test_categories_that_are_numbers_are_labels():
+    """Their median is none of them, and an encoder would read it as an unknown label."""
+    kinds = pd.Categorical([1, 1, 3, 4, 1, 4])
+    frame = pd.DataFrame({"kind": kinds, "c": np.arange(6.0)})
+    path = feature_slice(frame, grid_resolution=3)
+    assert path.name == "c"
+    assert path.rows["kind"].tolist() == [1] * 3
+    assert isinstance(path.rows["kind"].dtype, pd.CategoricalDtype)
+    with pytest.raises(ValueError, match="feature must be numeric to draw along it, got 'kind'"):
+        feature_slice(frame, "kind")
 
 
 def test_partial_dependence_by_a_loop():

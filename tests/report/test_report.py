@@ -481,3 +481,10 @@ def test_columns_of_polars_need_no_type_in_common():
     y = np.arange(20.0) % 7
     model = make_pipeline(TableEncoder(), KernelRidge(learn=False)).fit(table, y)
     assert measured(model, table, y, training=(table, y)).facts.kind_of_rows == "training"
+
+
+def test_categories_that_are_numbers_have_no_quantiles():
+    X = pd.DataFrame({"kind": pd.Categorical([1, 4] * 10), "a": np.arange(20.0)})
+    model = make_pipeline(TableEncoder(), KernelRidge(learn=False)).fit(X, X["a"])
+    kind, a = measured(model, X, X["a"]).facts.columns
+    assert (kind.numbers, kind.n_labels, a.numbers) == (None, 2, (0.0, 9.5, 19.0))

@@ -58,7 +58,7 @@ class FeatureTable:
 
     def position(self, feature: int | str | None) -> int:
         """Position of a numeric feature; by default the first one."""
-        numeric = [j for j, column in enumerate(self.columns) if _is_number(column)]
+        numeric = [j for j in range(len(self.columns)) if self.has_numbers(j)]
         names = self.names
         if not numeric:
             raise ValueError("X must have a numeric feature to draw along, got none")
@@ -90,7 +90,7 @@ class FeatureTable:
     def constant(self, position: int, n_points: int) -> tuple[Any, Any]:
         """The typical value of a column, and a column of the same kind with only this value."""
         values = self.columns[position]
-        if _is_number(values):
+        if self.has_numbers(position):
             typical = float(np.nanmedian(values))
             return typical, np.full(n_points, typical)
         labels, counts = np.unique(values.astype(str), return_counts=True)
@@ -98,6 +98,11 @@ class FeatureTable:
         index = np.full(n_points, first)
         frame = hasattr(self.X, "iloc")  # whose array knows its categories
         return values[first], self.X.iloc[index, position].array if frame else values[index]
+
+    def has_numbers(self, position: int) -> bool:
+        """Whether a column has numbers; categories are labels, even if they are numbers."""
+        labels = hasattr(self.X, "iloc") and str(self.X.dtypes.iloc[position]) == "category"
+        return not labels and _is_number(self.columns[position])
 
     def rows(self, index: IntArray, changed: dict[int, Any]) -> Any:
         """Select rows by position, with some columns changed, in the form of X."""

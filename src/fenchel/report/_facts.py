@@ -126,7 +126,7 @@ def gather(
         crossings=None if curves is None or len(curves) < 2 else crossings(model, predictions),
         intervals=interval_scores(estimator, model, X, targets, scored),
         far=far_rows(certified_model(model), _rows_for_certified(estimator, X)),
-        columns=[_column(*column) for column in zip(table.names, table.columns, strict=True)],
+        columns=[_column(table, j) for j in range(len(table.names))],
         importances=importances_of(estimator),
         predictions=predictions,
         targets=targets,
@@ -192,8 +192,9 @@ def _constants(
     return training.constants
 
 
-def _column(name: str, values: AnyArray) -> Column:
-    if np.issubdtype(values.dtype, np.number):
+def _column(table: FeatureTable, position: int) -> Column:
+    name, values = table.names[position], table.columns[position]
+    if table.has_numbers(position):
         known = values[~np.isnan(values)]
         if not known.size:
             return Column(name, None, 0, "–")
