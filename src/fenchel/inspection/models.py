@@ -296,13 +296,14 @@ def prediction_name(estimator: Any) -> str:
     'median'
     """
     model, inside = final_estimator(estimator), certified_model(estimator)
-    levels = getattr(model, "levels_", getattr(inside, "levels_", None))
+    loss = getattr(inside, "loss_", None)
+    levels = getattr(model, "levels_", getattr(inside, "levels_", getattr(loss, "levels", None)))
     if levels is None and hasattr(inside, "predict_distribution"):
         return "mean"  # of the distributions
     if levels is not None and position_of_level(levels, 0.5) is None:
         return "prediction"
     unknown = "" if levels is None else "quantiles"
-    elicited = getattr(getattr(inside, "loss_", None), "statistic", unknown)
+    elicited = getattr(loss, "statistic", unknown)
     return _SINGLE.get(elicited, "prediction")
 
 
