@@ -308,3 +308,36 @@ def test_cells_with_one_row_each_are_no_repetitions():
     X = cells(20, 40)[0]
     rows = rows_by_content(X, np.arange(800.0)[:, None], np.ones(800), 1000, 3)
     assert len(rows.X) == 800
+
+
+def amounts(n_levels, n_each):
+    """Exponential amounts, the larger the higher the level, and as many zeros."""
+    share = (np.arange(n_each) + 0.5) / n_each
+    positive = np.multiply.outer(np.arange(1.0, n_levels + 1.0), -np.log1p(-share))
+    y = np.hstack([np.zeros_like(positive), positive]).ravel()
+    return np.eye(n_levels)[np.repeat(np.arange(n_levels), 2 * n_each)], y
+
+
+def test_amounts_with_many_zeros_are_learned():
+    """Where all zeros of a level are held out at once, the others say nothing of them."""
+    X, y = amounts(3, 40)
+    means, quantiles = KernelRidge().fit(X, y), QuantileRegressor([0.25, 0.9]).fit(X, y)
+    np.testing.assert_allclose(means.predict(np.eye(3)), [0.5, 1.0, 1.5], atol=0.2)
+    low, high = quantiles.predict(np.eye(3)).T
+    np.testing.assert_allclose(low, 0.0, atol=1e-2)
+    np.testing.assert_allclose(high / [1.0, 2.0, 3.0], 1.6, atol=0.3)  # log 5
+
+
+def test_many_zeros_are_in_several_folds_by_their_weight():
+    X, y = amounts(3, 40)
+    table, count = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
+    whole = rows_by_content(X, y[:, None], np.ones(240), 1000, 1)
+    merged = rows_by_content(table[:, :3], table[:, 3:], count.astype(float), 1000, 1)
+    for rows in (whole, merged):
+        parts = rows.first(1000, 5)
+        for some, n_folds in ((parts, 5), (parts.first(150, 2), 2)):
+            zeros = [(some.targets[some.fold(k)] == 0.0).sum() for k in range(n_folds)]
+            assert zeros == [3] * n_folds
+        assert parts.weight.sum() == pytest.approx(240.0)
+    assert_same(whole.first(1000, 5), merged.first(1000, 5))
+    assert len(np.unique(folds_by_content(X, y[:, None], 5))) == 1

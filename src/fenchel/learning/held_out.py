@@ -46,7 +46,7 @@ def held_out_shift(
     themselves are not used, since a flexible function comes near to them and their levels are
     then too close to each other. A fold without residuals is left out; None is returned if all
     are. If all rows are in one fold (because they are equal, or there are several in each cell of
-    a table of factors and few targets), the shift is zero.
+    a table of factors and few targets, or of zeros among others), the shift is zero.
 
     Quantiles are those for new rows, which are slightly farther out if rows are few: see
     :meth:`fenchel.losses.Pinball.offset_for_new_rows`. The number of rows is that of distinct

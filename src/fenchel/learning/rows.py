@@ -20,6 +20,7 @@ from fenchel.kernels import SparsePoints
 
 _ROUNDING = 1e-9  # of weights
 _FEWER = 0.75  # different features than cells of a table: most have several targets
+_MANY_THERE = 0.2  # of the rows: of few cells, it matters little if all rows are held out
 _LOOKED_AT = 20_000  # different rows
 _MOST_THERE = 0.8  # of the whole multiples of a step, where they are codes
 
@@ -37,6 +38,8 @@ class Rows:
     """Whether rows with equal features may be in different folds, see :func:`are_codes`."""
     groups: IntArray | None = None
     """Group of each row; the rows of a group are held out together."""
+    unit: float | None = None
+    """The weight of a single row, of which some are parts; None if it is not known."""
 
     @property
     def n_folds(self) -> int:
@@ -54,7 +57,8 @@ class Rows:
     def first(self, n_rows: int, n_folds: int) -> Rows:
         """About this number of the rows, in this number of folds."""
         known = self.X, self.targets, self.weight
-        return rows_by_content(*known, n_rows, n_folds, self.codes or None, self.groups)
+        codes = self.codes or None
+        return rows_by_content(*known, n_rows, n_folds, codes, self.groups, self.unit)
 
 
 def rows_by_content(
@@ -65,6 +69,7 @@ def rows_by_content(
     n_folds: int,
     codes: bool | None = None,
     groups: IntArray | None = None,
+    unit: float | None = None,
 ) -> Rows:
     """Choose at most ``n_rows`` distinct rows of positive weight, and assign them to folds.
 
@@ -82,6 +87,8 @@ def rows_by_content(
         Result of :func:`are_codes` for all rows, if these are some of them.
     groups : ndarray of shape (n,), optional
         Indices of groups.
+    unit : float, optional
+        Weight of a single row, if these are parts of rows.
 
     Returns
     -------
@@ -93,7 +100,7 @@ def rows_by_content(
         X, groups = np.ascontiguousarray(table[:, :-1]), table[:, -1].astype(np.intp)
         fold = _dealt(_keys_of(groups), n_folds)
         return _in_folds(Rows(X, targets, weight, (), False, groups), fold, n_folds)
-    of_all, unit = X, _unit(weight)
+    of_all, unit = X, _unit(weight) if unit is None else unit
     table, X, targets, weight = distinct_rows(X, targets, weight, n_rows)
     times = _repetitions(weight, unit)
     together = _Together.of(table, of_all, times, n_folds, codes)
@@ -102,7 +109,7 @@ def rows_by_content(
         X, targets, weight = X[some], targets[some], share * weight[some]
     else:
         fold = _dealt(together.keys, n_folds)
-    return _in_folds(Rows(X, targets, weight, (), together.codes), fold, n_folds)
+    return _in_folds(Rows(X, targets, weight, (), together.codes, unit=unit), fold, n_folds)
 
 
 def _in_folds(rows: Rows, fold: IntArray, n_folds: int) -> Rows:
@@ -112,7 +119,7 @@ def _in_folds(rows: Rows, fold: IntArray, n_folds: int) -> Rows:
     starts = tuple(np.concatenate([[0], np.cumsum(counts[counts > 0])]).tolist())
     X, targets, weight = rows.X[order], rows.targets[order], rows.weight[order]
     groups = None if rows.groups is None else rows.groups[order]
-    return Rows(X, targets, weight, starts, rows.codes, groups)
+    return Rows(X, targets, weight, starts, rows.codes, groups, rows.unit)
 
 
 def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatArray:
@@ -155,8 +162,8 @@ def held_out_folds(
 ) -> tuple[IntArray, int]:
     """The folds of :func:`folds_by_content`, and the number of distinct rows.
 
-    With groups, the rows of each group are in one fold. All rows are in one fold if they are
-    cells of a table with several rows each.
+    With groups, the rows of each group are in one fold. All rows are in one fold if they, or many
+    of them, are cells of a table with several rows each.
     """
     distinct, place = _distinct(X, targets)
     if groups is not None:
@@ -168,7 +175,7 @@ def held_out_folds(
     total = np.bincount(place, weights=weight).astype(np.float64)
     times = _repetitions(total, _unit(weight))
     together = _Together.of(distinct, X, times, n_folds)
-    if together.repeat(targets, times):
+    if together.repeat(targets[np.unique(place, return_index=True)[1]], times):
         return np.zeros(len(place), dtype=np.intp), len(distinct)
     return _dealt(together.keys, n_folds)[place], len(distinct)
 
@@ -253,12 +260,18 @@ class _Together(NamedTuple):
     def repeat(self, targets: FloatArray, times: FloatArray) -> bool:
         """Whether rows are cells of a table of factors and few targets, with several rows each.
 
-        The other cells give no information on a cell whose rows are all held out.
+        The other cells give no information on a cell whose rows are all held out. The cells may
+        also be some of the rows, as those of zeros among other amounts, which are all different.
         """
         cells = len(times)
-        if not (self.by_rows and self.different <= _FEWER * cells and times.sum() >= 2 * cells):
+        if not (self.by_rows and self.different <= _FEWER * cells):
             return False
-        return 2 * len(np.unique(targets, axis=0)) <= cells
+        if times.sum() >= 2 * cells and 2 * len(np.unique(targets, axis=0)) <= cells:
+            return True
+        several = times > 1.0
+        if times[several].sum() < _MANY_THERE * times.sum():
+            return False
+        return 2 * len(np.unique(targets[several], axis=0)) <= int(np.count_nonzero(several))
 
 
 def _dealt(keys: Keys, n_folds: int) -> IntArray:
