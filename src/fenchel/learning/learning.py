@@ -102,7 +102,6 @@ class Learning(CheckedParameters):
         Whether all columns of a category (neighbouring columns of zeros and ones) share one length
         scale. On the tables of ``experiments.tables`` one for each is better: values of a
         category are seldom equally far apart.
-        category are seldom equally far apart.
 
     Raises
     ------
