@@ -31,6 +31,7 @@ from fenchel.metrics import (
     mean_squared_pinball_loss,
     quantile_coverage,
     row_losses,
+    total_effects,
 )
 
 LEVELS = [0.8, 0.1, 0.5]
@@ -284,3 +285,13 @@ def test_bad_input(call, sentence):
 def test_a_width_of_ends_that_are_no_numbers_is_refused():
     with pytest.raises(ValueError, match=r"intervals must be numbers, .* got NaN in row 1"):
         mean_interval_width([[0.0, 1.0], [np.nan, 2.0]])
+
+
+def test_total_effects_take_lists_and_refuse_what_are_no_numbers():
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    expected = total_effects(lambda X: X[:, 0], rows)
+    np.testing.assert_array_equal(total_effects(lambda X: X[:, 0], rows.tolist()), expected)
+    with pytest.raises(ValueError, match="X contains NaN"):
+        total_effects(lambda X: X[:, 0], np.where(rows > 2.0, np.nan, rows))
+    with pytest.raises(ValueError, match="predict must return numbers, got NaN"):
+        total_effects(lambda X: np.full(len(X), np.nan), rows)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from sklearn.utils import check_array
 
-from fenchel._typing import FloatArray
+from fenchel._sentences import said_of
+from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_dense
 
 _SHIFTS = 4
@@ -18,7 +20,7 @@ IDLE = 1e-3
 
 def total_effects(
     predict: Callable[[FloatArray], FloatArray],
-    X: FloatArray,
+    X: ArrayLike,
     groups: Sequence[Sequence[int]] | None = None,
 ) -> FloatArray:
     r"""Total effects: shares of the variance of predictions due to each feature.
@@ -34,7 +36,7 @@ def total_effects(
     ----------
     predict : callable
         Function from rows (n, d) to predictions (n,) or (n, p).
-    X : ndarray of shape (n, d)
+    X : array-like of shape (n, d)
         Rows in random order. The rows that follow a row serve as x'.
     groups : sequence of sequences of int, optional
         Groups of column indices that are taken from another row together, such as the indicators
@@ -44,6 +46,11 @@ def total_effects(
     -------
     ndarray of shape (d,) or (n_groups,)
         Total effects.
+
+    Raises
+    ------
+    ValueError
+        If X is not a matrix of finite numbers, or ``predict`` returns NaN.
 
     References
     ----------
@@ -60,17 +67,21 @@ def total_effects(
     array([1., 0.])
     """
     check_dense(X)
-    n, d = X.shape
+    with said_of("X"):
+        rows = check_array(X, dtype=np.float64, input_name="X")
+    n, d = rows.shape
     together = [[j] for j in range(d)] if groups is None else [list(group) for group in groups]
-    whole = np.reshape(predict(X), (n, -1))
+    whole = np.reshape(predict(rows), (n, -1))
+    if np.isnan(whole).any():
+        raise ValueError("predict must return numbers, got NaN")
     variance = whole.var(axis=0)
     shifts = range(1, 1 + min(_SHIFTS, n - 1, max(_PAIRS // max(n, 1), 1)))
     squares = np.zeros((len(together), whole.shape[1]))
     for place, group in enumerate(together):
-        if (X[:, group] == X[0, group]).all():
+        if (rows[:, group] == rows[0, group]).all():
             continue
-        changed = np.concatenate([X] * len(shifts))
-        changed[:, group] = np.concatenate([np.roll(X[:, group], k, axis=0) for k in shifts])
+        changed = np.concatenate([rows] * len(shifts))
+        changed[:, group] = np.concatenate([np.roll(rows[:, group], k, axis=0) for k in shifts])
         moved = np.reshape(predict(changed), (len(shifts), n, -1)) - whole
         squares[place] = 0.5 * np.mean(moved**2, axis=(0, 1))
     shares = np.divide(squares, variance, out=np.zeros_like(squares), where=variance > 0.0)
