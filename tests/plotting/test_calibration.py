@@ -84,7 +84,7 @@ def test_expectiles_have_no_share(ax):
     [
         ({"levels": [0.5, 0.9]}, "levels must name the 1 columns of predictions, got 2"),
         ({"levels": 1.5}, "levels must lie strictly between 0 and 1, got 1.5"),
-        ({"levels": 0.5, "confidence": 95}, r"confidence must be in \(0, 1\), got 95"),
+        ({"levels": 0.5, "confidence": 95}, r"confidence must be a number in \(0, 1\), got 95"),
     ],
 )
 def test_bad_input(ax, options, sentence):
