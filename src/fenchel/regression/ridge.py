@@ -155,8 +155,6 @@ class KernelRidge(KernelRegressor):
     constraints = declared(coupling=check_coupling)
     _for_searches = False
     """Whether rows are prepared for many strengths, so that few features serve them all."""
-    _came_near = True
-    """Whether the fit is near the optimum of its features, which may leave out much."""
 
     alpha: float | None = None
     _: KW_ONLY
@@ -171,6 +169,7 @@ class KernelRidge(KernelRegressor):
         self._train: FloatArray | None = None
         self._train_map: FeatureMap | None = None  # of these rows, where predictions need less
         self._residual: FloatArray | None = None
+        self._came_near = True  # the optimum of the features, which may leave out much
         inputs = prepared.inputs
         self._n_rows, self._train_weight = inputs.n_rows, problem.weight
         self._idle, self._train_intercept = prepared.idle, problem.fit_intercept
