@@ -8,7 +8,7 @@ from contextvars import copy_context
 import numpy as np
 import pytest
 
-from fenchel._memory import empty, reused_memory
+from fenchel._memory import Memory, empty, reused_memory
 from fenchel.datasets import make_sine_quantiles
 from fenchel.regression import QuantileRegressor
 
@@ -51,6 +51,31 @@ def test_other_sizes_have_memory_of_their_own():
         other = empty((2 * SHAPE[0], 3))
         assert other.size == 2 * SHAPE[0] * 3
         assert place(empty(SHAPE[::-1])) == there  # the same size
+
+
+def test_memory_of_sizes_that_do_not_come_back_is_let_go():
+    memory = Memory()
+    with reused_memory(memory):
+        held = [empty((SHAPE[0] + k,)) for k in range(3)]
+        for k in range(1000):
+            empty((2 * SHAPE[0] + k,))
+            assert len(memory) <= 64
+        assert [array.size for array in held] == [SHAPE[0], SHAPE[0] + 1, SHAPE[0] + 2]
+        held[0][...], held[1][...] = 1.0, 2.0
+        assert np.all(held[0] == 1.0)
+
+
+def test_memory_that_is_kept_serves_the_next_time():
+    memory = Memory()
+    with reused_memory(memory):
+        there = place(empty(SHAPE))
+    with reused_memory():
+        assert place(empty(SHAPE)) != there
+    with reused_memory(memory):
+        held = empty(SHAPE)
+        assert place(held) == there
+        assert place(empty(SHAPE)) != there
+    assert len(memory) == 2
 
 
 def test_inner_blocks_share_the_memory_of_the_outermost():

@@ -181,7 +181,7 @@ class Problem:
         p = self.n_outputs
 
         def predict(rows: slice) -> FloatArray:
-            return design.predict(rows, directions, out=np.empty((rows.stop - rows.start, p)))
+            return design.predict(rows, directions, out=empty((rows.stop - rows.start, p)))
 
         losses = self._losses(predict, offset)
         return self.penalty(weights) + losses
@@ -230,11 +230,12 @@ class Problem:
 
     def _losses_at(self, values: FloatArray) -> float:
         """The same of predictions that are known."""
-        return self._losses(lambda rows: values[rows].copy(), np.zeros(self.n_outputs))
+        return self._losses(lambda rows: _copy(values[rows]), np.zeros(self.n_outputs))
 
     def link(self, dual: FloatArray) -> FloatArray:
         """Return the weights of the function of a dual point."""
-        return self.design.link(self.weight[:, None] * dual)
+        push = np.multiply(self.weight[:, None], dual, out=empty(dual.shape))
+        return self.design.link(push)
 
     def dual(self, dual: FloatArray) -> float:
         """Return the objective of a feasible dual point; -inf outside the conjugate's domain."""
@@ -244,7 +245,7 @@ class Problem:
         """The function that a dual point stands for, and the objective there, in one pass."""
 
         def task(rows: slice) -> tuple[FloatArray, float]:
-            push = dual[rows].copy()
+            push = _copy(dual[rows])
             multiply_rows(push, self.weight[rows])
             return self.design.pull(rows, push), self._earned(rows, dual[rows])
 
@@ -405,6 +406,12 @@ class Problem:
         if np.isnan(lower):  # where terms overflow there is no bound
             lower = -np.inf
         return Certificate(primal, lower, self.baseline, feasibility)
+
+
+def _copy(values: FloatArray) -> FloatArray:
+    copied = empty(values.shape)
+    copied[...] = values
+    return copied
 
 
 def _divided(weights: FloatArray, total: float) -> FloatArray:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
+from fenchel._memory import Memory
 from fenchel._typing import FloatArray
 from fenchel.design import Design, Gram, Masked
 from fenchel.design.base import Spectrum, in_order
@@ -239,7 +240,7 @@ class Represented:
         functions were known by coefficients of the rows. The model is what features of new rows
         and the output kernel between are multiplied with, (r, m).
         """
-        coefficients = self._coefficients(problem.weight, solution)
+        coefficients = self._coefficients(solution.weights)
         model = self.outputs.kernel_weights(coefficients)
         weights = coefficients @ self._between
         by_rows = self._complete.is_gram and self._rows.features is not None
@@ -250,18 +251,16 @@ class Represented:
             values *= self.outputs.mask
         return judged_again(solution, problem.objective(solution.weights, values), tol), model
 
-    def _coefficients(self, weight: FloatArray, solution: Solution) -> FloatArray:
-        """Σ φ(x_i) c_i β_i, (r, p), of the point β that the model is that of."""
-        if self._complete.is_gram:  # its weights are these c_i β_i
-            push = solution.weights
-        elif solution.source is None:
-            return solution.weights @ self._inverse.T
-        else:
-            push = weight[:, None] * solution.source
-            if self.outputs.mask is not None:
-                push *= self.outputs.mask
-        rows = self._rows
-        return rows.blocks.sum(lambda block: (rows.pull(block, push[block]),))[0]
+    def _coefficients(self, weights: FloatArray) -> FloatArray:
+        """Σ φ(x_i) c_i β_i, (r, p), of the point β of the dual that has these weights.
+
+        Where the kernel between the coordinates is nearly singular, they are those up to what its
+        functions do not see: an error e of weights changes values by no more than its length.
+        """
+        if not self._complete.is_gram:
+            return weights @ self._inverse.T
+        rows = self._rows  # the weights are these c_i β_i
+        return rows.blocks.sum(lambda block: (rows.pull(block, weights[block]),))[0]
 
 
 @dataclass
@@ -279,6 +278,8 @@ class PreparedCurves:
     """Of the values about their pointwise median: the unit of κ and ε that are not given."""
     represented: dict[Any, Represented] = field(default_factory=dict)
     """The representations that were in use, with the rows for them and their spectra."""
+    memory: Memory = field(default_factory=Memory)
+    """Of the arrays of a fit, for the next one."""
     _wider: PreparedCurves | None = None
 
     def wider(self, share: float) -> PreparedCurves | None:

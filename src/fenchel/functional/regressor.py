@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._bases import RegressorMixin
 from fenchel._grids import as_points
+from fenchel._memory import reused_memory
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
@@ -338,7 +339,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     def _fit_prepared(
         self, prepared: PreparedCurves, start: FloatArray | None, watch: Callback | None
     ) -> FloatArray:
-        with threads_that_pay(max(prepared.curves.values.shape)):
+        with threads_that_pay(max(prepared.curves.values.shape)), reused_memory(prepared.memory):
             return self._solved(prepared, start, watch)
 
     def _solved(
@@ -361,17 +362,15 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         )
         prepared.adopt(used)
         self.alpha_ = problem.alpha
-        represented = self._represented(prepared, choice)
+        made = self._represented(prepared, choice)
         self.kappa_, self.epsilon_ = choice.kappa, choice.epsilon
-        solution, weights = represented.as_stored(
-            problem, solution, prepared.inputs, self._tolerance
-        )
+        solution, weights = made.as_stored(problem, solution, prepared.inputs, self._tolerance)
         self._keep_map(prepared.inputs, named=True, stacklevel=7)
         self._warn_of_components(prepared)
-        self._keep(prepared, represented, problem, solution)
+        self._keep(prepared, made, problem, solution)
         self.feature_map_, self.weights_ = compacted(self.feature_map_, weights)
         self._keep_end(solution, stacklevel=6)
-        following = represented.outputs.following(solution, problem.alpha)
+        following = made.outputs.following(solution, problem.alpha)
         if len(inputs.kept) == inputs.n_rows:
             return following
         whole = np.zeros(size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel._compiling import njit
+from fenchel._memory import empty
 from fenchel._typing import FloatArray
 
 _ORDER_IS_FREE = {"reassoc", "contract", "nsz"}  # sums in the order of the processor's registers
@@ -12,7 +13,7 @@ _ORDER_IS_FREE = {"reassoc", "contract", "nsz"}  # sums in the order of the proc
 
 def clipped(point: FloatArray, root: FloatArray, radius: float | FloatArray) -> FloatArray:
     """Clip entries (n, m) to ±R √μ; R is common or (n, 1), √μ is (1, m) or (n, m)."""
-    result = np.empty(point.shape)
+    result = empty(point.shape)
     _clip(np.ascontiguousarray(point), root, _radii(radius, len(point)), result)
     return result
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fenchel._compiling import njit
+from fenchel._memory import empty
 from fenchel._typing import FloatArray
 from fenchel.losses._clipping import clipped
 from fenchel.norms.loops import entry
@@ -39,12 +40,13 @@ def project(
     if order == np.inf:
         return Projected(clipped(point, root, radius), np.zeros(len(point)))
     if order == 2.0:
-        length = np.linalg.norm(point, axis=1, keepdims=True)
+        length = np.sqrt(np.einsum("ij,ij->i", point, point))[:, None]
         outside = length > radius
         scale = np.divide(radius, length, out=np.ones_like(length), where=outside)
         normal = scale >= np.finfo(float).tiny  # 1 over a smaller one overflows
         inverse = np.divide(1.0, scale, out=np.full_like(scale, np.inf), where=normal)
-        return Projected(point * scale, (inverse - 1.0)[:, 0])
+        nearest = np.multiply(point, scale, out=empty(point.shape))
+        return Projected(nearest, (inverse - 1.0)[:, 0])
     radii = np.ascontiguousarray(np.broadcast_to(radius, (len(point), 1))[:, 0])
     project_rows = _project_l1 if order == 1.0 else _project_lr
     result, pull = np.array(point, order="C"), np.zeros(len(point))

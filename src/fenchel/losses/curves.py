@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from fenchel._memory import empty
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import ORDER
 from fenchel.losses._clipping import (
@@ -143,7 +144,7 @@ class CurveHuber(_CurveLoss):
         return np.where(outside, np.inf, value)
 
     def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
-        shrunk = point / (1.0 + np.asarray(step))
+        shrunk = np.divide(point, 1.0 + np.asarray(step), out=empty(point.shape))
         return project(shrunk, self.root, self.kappa, self.dual_order).point
 
     def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fenchel._memory import empty
 from fenchel._typing import FloatArray
 
 # Evidence is the number of turns of the splitting on its 695 random problems.
@@ -15,6 +16,9 @@ _IDLE, _PLAIN = 50, 20  # steps without progress, and plain steps then; half and
 class Anderson:
     """Anderson acceleration of z -> z + step(z), from the last few points.
 
+    ``_changes`` are those of steps, ``_moves`` those of points after their plain steps, and
+    ``_along`` the products of the last step with the changes.
+
     References
     ----------
     Walker, Ni (2011), Anderson acceleration for fixed-point iterations. Zhang, O'Donoghue, Boyd
@@ -22,10 +26,9 @@ class Anderson:
     """
 
     def __init__(self, size: int) -> None:
-        self._moves = np.empty((_MEMORY, size))
-        self._changes = np.empty((_MEMORY, size))
-        self._gram = np.zeros((_MEMORY, _MEMORY))
-        self._step, self._work = np.zeros(size), np.empty(size)
+        self._changes, self._moves = empty((_MEMORY, size)), empty((_MEMORY, size))
+        self._gram, self._along = np.zeros((_MEMORY, _MEMORY)), np.zeros(_MEMORY)
+        self._step, self._work = np.zeros(size), empty((size,))
         self.forget()
 
     def forget(self) -> None:
@@ -57,21 +60,30 @@ class Anderson:
         if length > self._length:
             self._drop()
         if self._point is not None:
-            at = self._count % _MEMORY
-            np.subtract(point, self._point, out=self._moves[at])
-            np.subtract(step, self._step, out=self._changes[at])
-            self._count += 1
-            known = min(self._count, _MEMORY)
-            self._gram[at, :known] = self._changes[:known] @ self._changes[at]
-            self._gram[:known, at] = self._gram[at, :known]
+            np.subtract(point, self._point, out=self._work)
+            self._take(self._work, step)
         self._point, self._step, self._length = point, step, length
         known = min(self._count, _MEMORY)
-        following = point + step
+        following = np.add(point, step, out=empty(point.shape))
         if known:
             gram = self._gram[:known, :known]
             ridge = _RIDGE * np.trace(gram) * np.eye(known)
             if ridge[0, 0] > 0.0:
-                mix = np.linalg.solve(gram + ridge, self._changes[:known] @ step)
+                mix = np.linalg.solve(gram + ridge, self._along[:known])
                 following -= np.dot(mix, self._moves[:known], out=self._work)
-                following -= np.dot(mix, self._changes[:known], out=self._work)
         return following
+
+    def _take(self, moved: FloatArray, step: FloatArray) -> None:
+        """Remember what has changed since the last call, and products of the step with it.
+
+        Products of changes are differences of those with steps: one pass over what is kept.
+        """
+        at = self._count % _MEMORY
+        change = np.subtract(step, self._step, out=self._changes[at])
+        np.add(moved, change, out=self._moves[at])
+        self._count += 1
+        known = min(self._count, _MEMORY)
+        before, self._along[:known] = self._along[:known].copy(), self._changes[:known] @ step
+        self._gram[at, :known] = self._along[:known] - before
+        self._gram[at, at] = change @ change
+        self._gram[:known, at] = self._gram[at, :known]

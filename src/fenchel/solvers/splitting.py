@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fenchel._memory import empty, reused_memory
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.certificate import Callback, Certified
 from fenchel.design import Operator, Smoother
@@ -77,7 +78,8 @@ class Eigenbases:
         else:
             if self._smoother is None or self._smoother[0] != shift:
                 self._smoother = shift, self._chain.smoother(self._rows / shift)
-            solved = self._left @ self._smoother[1](values.T @ self._left).T
+            inside = self._smoother[1](values.T @ self._left)
+            solved = np.dot(self._left, inside.T, out=empty(values.shape))
         np.subtract(values, solved, out=solved)
         solved /= shift
         return solved
@@ -149,6 +151,12 @@ class Splitting:
         callback: Callback | None = None,
     ) -> Solution:
         """Iterate until the gap is small."""
+        with reused_memory():
+            return self._solved(problem, warm_start, callback)
+
+    def _solved(
+        self, problem: Problem, warm_start: WarmStart | None, callback: Callback | None
+    ) -> Solution:
         loop: Loop[Certified] = Loop(self.tol, callback)
         few = problem.n_rows * problem.n_outputs <= self.small and self.max_iter >= _PATIENT
         limit = self.max_iter // 2 if few else self.max_iter
@@ -187,7 +195,7 @@ class _Turns:
         inverse, mask = 1.0 / root, problem.design.mask
         known = mask is None and loss.cone is None
         rho, state, goal, waited = self._start(warm_start, bases)
-        turn, exact, work = Anderson(state.size), 0, np.empty(state.shape)
+        turn, exact, work = Anderson(state.size), 0, empty(state.shape)
         for iteration in range(1, self.solver.max_iter + 1):
             np.multiply(state, rho, out=work)
             work += targets
@@ -200,14 +208,15 @@ class _Turns:
             dual = loss.conjugate_prox(reflected, 1.0 / rho)
             if np.may_share_memory(dual, work):  # a prox may return what it was given
                 dual = dual.copy()
-            step = root * dual
+            step = np.multiply(root, dual, out=empty(dual.shape))
             step -= smooth
             length = float(np.linalg.norm(step))
             waited += 1
             if length <= goal or waited >= _LONGEST_WAIT or iteration == self.solver.max_iter:
-                self.nearby = inverse * smooth
+                self.nearby = np.multiply(inverse, smooth, out=empty(smooth.shape))
                 if known:  # by the condition of optimality of the quadratic part
-                    self.nearby_values = values = state - smooth
+                    self.nearby_values = values = empty(state.shape)
+                    np.subtract(state, smooth, out=values)
                     values *= rho
                     values += targets
                     values *= inverse
