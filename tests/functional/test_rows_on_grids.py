@@ -57,3 +57,23 @@ def test_the_same_grid_and_arrays_are_taken(model, tmp_path):
         same.predict(Grid(VALUES, GRID**2))
     of_arrays = FunctionalRegressor(kernel=Gaussian(2.0), alpha=1e-2, learn=False).fit(VALUES, Y)
     np.testing.assert_array_equal(of_arrays.predict(Grid(VALUES, 2.0 * GRID)), expected)
+
+
+def test_channels_keep_their_place_and_lists_are_taken(tmp_path):
+    X = np.random.default_rng(1).normal(size=(12, 7, 2))
+    model = FunctionalRegressor(kernel=Gaussian(2.0), alpha=1e-2, learn=False).fit(X, Y)
+    expected = model.predict(X)
+    np.testing.assert_array_equal(model.predict(X.reshape(12, -1)), expected)
+    np.testing.assert_array_equal(model.predict(X.tolist()), expected)
+    lists = FunctionalRegressor(kernel=Gaussian(2.0), alpha=1e-2, learn=False)
+    np.testing.assert_array_equal(lists.fit(X.tolist(), Y.tolist()).predict(X), expected)
+    same = fenchel.load(fenchel.save(model, tmp_path / "m.skops"))
+    turned = X.transpose(0, 2, 1)
+    for call in (model.predict, same.predict, lambda X: model.score(X, Y)):
+        for new in (turned, turned.tolist(), Grid(turned, GRID[:2])):
+            with pytest.raises(
+                ValueError, match=r"shape \(n, 7, 2\) of the fit, got \(n, 2, 7\)$"
+            ):
+                call(new)
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        model.predict([[[1.0, 2.0], [3.0]], [[1.0, 2.0]]])

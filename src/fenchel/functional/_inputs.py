@@ -21,9 +21,26 @@ def as_rows(X: Any) -> Any:
             f"X must be an array of numbers or an FDataGrid, got {type(X).__name__}: evaluate it "
             "on a grid"
         )
+    X = _without_lists(X)
     if getattr(X, "ndim", 2) == 3:
         return np.reshape(X, (len(X), -1))
     return X
+
+
+def _without_lists(X: Any) -> Any:
+    """The array of lists; ragged ones get their message where all rows are validated."""
+    if isinstance(X, (list, tuple)):
+        with suppress(ValueError):
+            return np.asarray(X)
+    return X
+
+
+def points_and_channels(X: Any) -> tuple[int, int] | None:
+    """Numbers of points and channels of the curves that are rows; None of one row of numbers."""
+    if hasattr(X, "grid_points") and hasattr(X, "data_matrix"):
+        X = X.data_matrix
+    X = _without_lists(X)
+    return (X.shape[1], X.shape[2]) if getattr(X, "ndim", 2) == 3 else None
 
 
 def grid_of_rows(X: Any) -> tuple[FloatArray, ...] | None:
@@ -33,8 +50,16 @@ def grid_of_rows(X: Any) -> tuple[FloatArray, ...] | None:
     return tuple(np.asarray(points, dtype=np.float64) for points in X.grid_points)
 
 
-def check_grid_of_rows(X: Any, known: tuple[FloatArray, ...] | None) -> None:
-    """Raise an error for input curves on a different grid than in the fit, if both have a grid."""
+def check_rows(X: Any, grid: tuple[FloatArray, ...] | None, shape: tuple[int, int] | None) -> None:
+    """Raise an error for input curves on another grid, or of another shape, than in the fit."""
+    _check_grid(X, grid)
+    given = points_and_channels(X)
+    if given is not None and shape is not None and given != shape:
+        old, new = (f"(n, {points}, {channels})" for points, channels in (shape, given))
+        raise ValueError(f"X must have the shape {old} of the fit, got {new}")
+
+
+def _check_grid(X: Any, known: tuple[FloatArray, ...] | None) -> None:
     given = grid_of_rows(X)
     if given is None or known is None:
         return

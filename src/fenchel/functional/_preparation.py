@@ -18,7 +18,13 @@ from fenchel.functional._gaps import (
     spread_of_curves,
     usual_width,
 )
-from fenchel.functional._inputs import as_rows, curves_of, grid_of_rows, is_flat
+from fenchel.functional._inputs import (
+    as_rows,
+    curves_of,
+    grid_of_rows,
+    is_flat,
+    points_and_channels,
+)
 from fenchel.functional._learning import (
     N_COORDINATES,
     bounds_influence,
@@ -101,7 +107,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         self, X: Any, y: Any, theta: Any, sample_weight: Any
     ) -> tuple[FloatArray, Curves]:
         """Rows and curves, validated."""
-        self._rows_grid = grid_of_rows(X)
+        self._rows_grid, self._rows_shape = grid_of_rows(X), points_and_channels(X)
         X = rows_of(self, as_rows(X))
         if y is None:
             raise ValueError(

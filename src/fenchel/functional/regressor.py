@@ -34,7 +34,7 @@ from fenchel.features import compacted
 from fenchel.functional._gaps import center_of
 from fenchel.functional._inputs import (
     as_rows,
-    check_grid_of_rows,
+    check_rows,
     curves_of,
     is_array,
     sentence_on_range,
@@ -454,7 +454,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
 
     def _flattened(self, X: Any) -> Any:
         """Curves as rows, on the grid of the fit."""
-        check_grid_of_rows(X, vars(self).get("_rows_grid"))
+        check_rows(X, vars(self).get("_rows_grid"), vars(self).get("_rows_shape"))
         return as_rows(X)
 
     def _evaluate(self, X: FloatArray, grid: FloatArray) -> FloatArray:
