@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from math import log, sqrt
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import linear_model
 from sklearn.preprocessing import PolynomialFeatures
@@ -16,6 +18,7 @@ from fenchel import (
     ExpectileRegressor,
     FunctionalRegressor,
     KernelRidge,
+    Lasso,
     NonCrossingQuantileRegressor,
     QuantileRegressor,
 )
@@ -217,6 +220,33 @@ def test_parameters_chosen_by_cross_validation_are_said(sample):
     model = PathSearchCV(QuantileRegressor([0.2, 0.8], kernel=WIDTH), grid).fit(X, y)
     (said,) = bound(model, X, y, target_bound=1.5).caveats
     assert "level_gamma" in said
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"), [("huber", "kappa"), ("epsilon_insensitive", "epsilon")]
+)
+def test_measured_thresholds_of_non_negative_models_are_said(sample, loss, name):
+    X, y = sample
+    model = NonNegativeRegressor(loss, alpha=1e-2, kernel=WIDTH).fit(X, y)
+    caveats = bound(model, X, y, target_bound=2.0).caveats
+    assert caveats == (f"{name} of the loss was measured on the sample",)
+    model.set_params(**{name: 0.1}).fit(X, y)
+    assert bound(model, X, y, target_bound=2.0).caveats == ()
+
+
+@pytest.mark.parametrize(
+    "model", [KernelRidge(1e-2, kernel=WIDTH), Lasso(1e-2)], ids=["kernel", "linear"]
+)
+def test_data_frames_have_the_columns_of_the_fit(sample, model):
+    X, y = sample
+    frame, known = pd.DataFrame(X, columns=["a", "b"]), {"target_bound": 1.5, "radius": 2.0}
+    model.fit(frame, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = bound(model, frame, y, **known)
+        assert found.value == bound(model, X, y, **known).value
+    with pytest.raises(ValueError, match=r"X must have the columns of the fit, \['a', 'b'\], got"):
+        bound(model, frame[["b", "a"]], y, **known)
 
 
 def test_shares_sum_to_one():

@@ -6,19 +6,22 @@ from math import ceil, log, log2, sqrt
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
 
 from bounds_cases import DELTA, WIDTH, N, drawn
-from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel import SVR, ExpectileRegressor, KernelRidge, Lasso, QuantileRegressor
 from fenchel.bounds import (
     excess_bound,
     fat_shattering_dimension,
+    l1_ball,
     level_bounds,
     perturbed_kernel_bound,
+    rademacher_complexity,
     squared_loss_bound,
     truncation_bound,
 )
 from fenchel.features import Nystroem
-from fenchel.kernels import Gaussian
+from fenchel.kernels import Decomposable, Gaussian
 
 LEVELS = [0.1, 0.5, 0.9]
 
@@ -110,6 +113,66 @@ def test_excess_counts_what_refitted_offsets_lose(sample):
     wanted = float(model.loss_.value(residual).mean()) - model.certificate_.dual
     assert found.terms["optimization"] == pytest.approx(wanted, rel=1e-9)
     assert wanted > 1e-3
+
+
+def test_excess_of_a_lasso_is_over_a_ball_of_the_l1_norm():
+    """Its complexity grows with the number of columns; that of a Euclidean ball does not."""
+    random = np.random.RandomState(1)
+    X = random.choice([-1.0, 1.0], (200, 500))
+    y = np.clip(0.5 * X[:, 0] + 0.3 * random.standard_normal(200), -1.5, 1.5)
+    model = Lasso(radius=0.5, fit_intercept=False).fit(X, y)
+    found = excess_bound(model, X, y, target_bound=1.5, radius=1.0)
+    average = 0.5 * sqrt(2.0 * log(1000.0) / 200.0)
+    slope = 2.0 * (1.5 + 0.5)  # of squares without a half
+    assert found.terms["complexity"] == pytest.approx(2.0 * slope * average)
+    assert found.terms["confidence"] == pytest.approx(
+        2.0 * slope * (1.5 + 0.5) * sqrt(log(2.0 / DELTA) / 400.0)
+    )
+    simulated, error = rademacher_complexity(l1_ball(X, 0.5), 200)
+    assert simulated - 3.0 * error <= found.constants["rademacher"] <= 1.5 * simulated
+
+
+def test_excess_is_of_the_loss_that_bounds_are_of(sample):
+    X, y = sample
+    model = KernelRidge(radius=1.0, kernel=WIDTH, fit_intercept=False).fit(X, y)
+    found = excess_bound(model, X, y, target_bound=1.5)
+    assert found.risk == "E ‖y - h(x)‖² - min over the class"
+    assert found.terms["complexity"] == pytest.approx(2.0 * 2.0 * 2.5 / sqrt(N))
+    assert found.terms["optimization"] == pytest.approx(2.0 * model.certificate_.gap, abs=1e-12)
+    assert found.trivial == pytest.approx(2.0 * 2.5**2)
+    model = SVR(epsilon=0.2, radius=1.5, kernel=WIDTH).fit(X, y)
+    risk = excess_bound(model, X, y, target_bound=1.5).risk
+    assert risk.endswith("ℓ = Absolute().insensitive(0.2) without its tube")
+
+
+def test_fits_that_a_search_has_chosen(sample):
+    X, y = sample
+    grid = {"level_gamma": [0.1, 1.0]}
+    search = GridSearchCV(QuantileRegressor([0.2, 0.8], radius=1.0, kernel=WIDTH), grid, cv=2)
+    best = search.fit(X, y).best_estimator_
+    found = excess_bound(search, X, y, target_bound=1.5)
+    assert found.terms == excess_bound(best, X, y, target_bound=1.5).terms
+    assert found.caveats == ("level_gamma was chosen on the sample, by cross-validation",)
+    levels, same = (level_bounds(each, X, y, margin=0.5) for each in (search, best))
+    assert [low.value for low, _ in levels] == [low.value for low, _ in same]
+    search = GridSearchCV(SVR(epsilon=0.1, kernel=WIDTH), {"radius": [0.1, 1.0]}, cv=2).fit(X, y)
+    with pytest.raises(ValueError, match="got a radius that a search chose on the sample: "):
+        excess_bound(search, X, y, target_bound=1.5)
+    search = GridSearchCV(KernelRidge(kernel=WIDTH), {"alpha": [0.1, 0.01]}, cv=2).fit(X, y)
+    expected = truncation_bound(search.best_estimator_, X, y).value
+    assert truncation_bound(search, X, y).value == expected
+
+
+@pytest.mark.filterwarnings("ignore:stopped at a relative gap")  # of the kernel as given
+def test_fits_whose_effect_is_not_of_the_kernel_alone_are_refused(sample):
+    """With tol=0.1 predictions were 0.096 from those of the kernel, and the bound was 0.059."""
+    X, y = sample
+    model = KernelRidge(1e-2, features=Nystroem(Gaussian(0.5), rank=60), solver="newton", tol=0.1)
+    with pytest.raises(ValueError, match=r"must be solved exactly, .* got solver='newton'"):
+        truncation_bound(model.fit(X, y), X, y)
+    model = KernelRidge(1e-2, kernel=Decomposable(Gaussian(0.5), np.eye(1)), rank=40)
+    with pytest.raises(TypeError, match=r"must have a scalar kernel, .* got Decomposable"):
+        truncation_bound(model.fit(X, y), X, y)
 
 
 def test_refusals(sample):

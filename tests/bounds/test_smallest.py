@@ -7,6 +7,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 from sklearn import linear_model
+from sklearn.model_selection import GridSearchCV
 
 from bounds_cases import DELTA, WIDTH, N, drawn, tail
 from fenchel import SVR, KernelRidge, Lasso, LinearRegression, QuantileRegressor, Ridge
@@ -58,6 +59,17 @@ def test_linear_models_without_a_ball_have_the_pseudo_dimension(sample, model):
         bound(model, X, y, target_bound=1.5, smallest=True)
 
 
+def test_a_search_over_intercepts_is_one_over_the_class_with_them(sample):
+    X, y = sample
+    known = {"target_bound": 2.0, "clip": True, "smallest": True}
+    for grid in ([False], [True, False]):
+        search = GridSearchCV(LinearRegression(), {"fit_intercept": grid}, cv=2)
+        found = bound(search.fit(X, y - y.mean()), X, y - y.mean(), **known)
+        assert found.constants["dimension"] == 3
+    plain = LinearRegression(fit_intercept=False).fit(X, y)
+    assert bound(plain, X, y, **known).constants["dimension"] == 2
+
+
 def test_a_model_with_weights_that_is_not_linear(sample):
     X, y = sample
     model = linear_model.PoissonRegressor().fit(X, np.abs(y))
@@ -100,6 +112,7 @@ def test_operator_valued_kernels_by_their_diagonal(sample):
     # Σ_j max(τ, 1 - τ) 2 Λ r_j / √n
     assert result.terms["complexity"] == pytest.approx(2.0 * 9.0 * 0.8 * 3.0 / sqrt(N))
     assert result.caveats == ()
+    assert "the diagonal of K(x, x) is always at most 1², 2²" in result.assumptions
     observed = bound(
         model, X, y, target_bound=1.5, radius=[1.0, 2.0], norm_bound=9.0, empirical=True
     )

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import linear_model
 
+from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray
 from fenchel._validation import check_dense, shown, targets_of
 from fenchel.bounds._losses import theorem_of
@@ -31,7 +32,7 @@ _ABSOLUTE = (
 
 _MISMATCH = 1e-6  # rounding of objectives, relative
 _ROUNDING = 1e-9
-_MEASURED_SCALE = "the length scale of the kernel {!r} was measured on the sample"
+_MEASURED_SCALE = "length scales or ranks of the kernel {!r} were measured on the sample"
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,36 @@ class Fit:
     """Λ, where the estimator was told it and had no choice."""
 
 
-def sample_of(X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Rows (n, d) and targets (n, p) as arrays."""
+def sample_of(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Rows (n, d) and targets (n, p) as arrays; a frame needs the columns of the fit."""
     check_dense(X)
+    known = getattr(inner_of(estimator), "feature_names_in_", None)
+    names = getattr(X, "columns", None)
+    if known is not None and names is not None and list(names) != list(known):
+        raise ValueError(
+            f"X must have the columns of the fit, {shown(list(known))}, got {shown(list(names))}"
+        )
     rows = np.asarray(X, dtype=np.float64)
     targets = targets_of("a bound", y, len(rows), several=True)
     return rows, targets[:, None] if targets.ndim == 1 else targets
 
 
+def predicted(estimator: Any, X: FloatArray) -> FloatArray:
+    """Predictions, one column for each output."""
+    with without_warnings(UserWarning):  # of columns without names: they were checked
+        return np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(X), -1)
+
+
+def inner_of(estimator: Any) -> Any:
+    """Return the estimator that a search has chosen; others as they are."""
+    return getattr(estimator, "best_estimator_", estimator)
+
+
 def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:
     """Recognize the estimator, and refuse another sample than that of its fit."""
-    if hasattr(estimator, "best_estimator_"):
-        fit = read(estimator.best_estimator_, X, targets, radius)
+    inner = inner_of(estimator)
+    if inner is not estimator:
+        fit = read(inner, X, targets, radius)
         if "radius" in estimator.best_params_:
             fit = replace(fit, fixed_norm=None)
         chosen = sorted(set(estimator.best_params_) - {"alpha", "radius"})
@@ -93,7 +112,7 @@ def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | Non
 
 def _read_kernel(estimator: Any, X: FloatArray, targets: FloatArray, radius: Any) -> Fit:
     loss = estimator.loss_.unconstrained
-    prediction = np.asarray(estimator.predict(X)).reshape(len(X), -1)
+    prediction = predicted(estimator, X)
     if targets.shape[1] > 1 and hasattr(estimator, "levels_"):
         targets = np.tile(targets, len(estimator.levels_))
     if targets.shape[1] not in (1, prediction.shape[1]):
@@ -103,8 +122,13 @@ def _read_kernel(estimator: Any, X: FloatArray, targets: FloatArray, radius: Any
         )
     residual = targets - prediction
     _check_objective(estimator, loss, residual)
-    of_kernel = _operator_radius if isinstance(estimator.kernel_, OperatorKernel) else _radius
+    several = isinstance(estimator.kernel_, OperatorKernel)
+    of_kernel = _operator_radius if several else _radius
     radius, gains, observed, caveats = of_kernel(estimator, X, radius)
+    most = f"k(x, x) is always at most {radius:g}²"
+    if several:
+        sizes = ", ".join(f"{radius * gain:g}²" for gain in gains)
+        most = f"the diagonal of K(x, x) is always at most {sizes}"
     n, p = residual.shape
     return Fit(
         loss=loss,
@@ -118,7 +142,7 @@ def _read_kernel(estimator: Any, X: FloatArray, targets: FloatArray, radius: Any
         observed=observed,
         gains=gains,
         source=theorem_of(loss, p, loss.separable or p == 1),
-        assumption=f"k(x, x) is always at most {radius:g}²",
+        assumption=most,
         caveats=caveats + _measured(estimator),
         fixed_norm=None if estimator.radius is None else float(estimator.radius),
     )
@@ -131,7 +155,7 @@ def _read_positive(
     loss = estimator.loss_
     if loss is None:
         raise ValueError(f"estimator must have a loss of residuals, got loss={estimator.loss!r}")
-    prediction = estimator.predict(X)[:, None]
+    prediction = predicted(estimator, X)
     residual = targets - prediction
     gram = estimator.model_.factor_.T @ estimator.model_.factor_
     unit = estimator.scale_
@@ -154,7 +178,7 @@ def _read_positive(
         gains=np.ones(1),
         source=f"{POSITIVE}, theorem 5 with half the constant; {BOOK}, theorem 11.3",
         assumption=f"k(x, x) is always at most {radius:g}²",
-        caveats=caveats,
+        caveats=caveats + _measured(estimator),
     )
 
 
@@ -325,8 +349,7 @@ def affine_part(
             "estimator must be a linear model of one target on the columns of X, got coef_ of "
             f"shape {weights.shape} for X of shape {X.shape} and y of shape {targets.shape}"
         )
-    prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(X), 1)
-    return weights.ravel(), prediction
+    return weights.ravel(), predicted(estimator, X)
 
 
 def is_linear(estimator: Any) -> bool:
@@ -338,7 +361,7 @@ def read_also(
     estimator: Any, X: FloatArray, targets: FloatArray, radius: Any
 ) -> tuple[str | None, list[Fit]]:
     """All classes with a ball that a fit is in, its own first; what refuses that, if anything."""
-    inner = getattr(estimator, "best_estimator_", estimator)
+    inner = inner_of(estimator)
     try:
         fits = [read(estimator, X, targets, radius)]
     except TypeError as refusal:

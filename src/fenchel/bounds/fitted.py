@@ -12,7 +12,15 @@ import numpy.typing as npt
 
 from fenchel._typing import FloatArray
 from fenchel.bounds._applied import of_fit, range_of
-from fenchel.bounds._reading import Fit, affine_part, is_linear, read, read_also, sample_of
+from fenchel.bounds._reading import (
+    Fit,
+    affine_part,
+    inner_of,
+    is_linear,
+    read,
+    read_also,
+    sample_of,
+)
 from fenchel.bounds._result import IID, Bound, check_delta
 from fenchel.bounds.complexity import affine_pseudo_dimension
 from fenchel.bounds.general import pseudo_dimension_bound
@@ -122,7 +130,7 @@ def bound(
     >>> result.vacuous
     False
     """
-    delta, (rows, targets) = check_delta(delta), sample_of(X, y)
+    delta, (rows, targets) = check_delta(delta), sample_of(estimator, X, y)
     interval = range_of(target_bound, targets)
     if interval is None and (residual_bound is None or clip):
         raise ValueError(
@@ -144,9 +152,13 @@ def bound(
     for fit, ball in zip(fits, ("the ball", "the Euclidean ball"), strict=False):
         for trace, size in enumerate(("radius", "the trace")):
             ways[f"{ball} with {size}"] = partial(apply, fit, by_trace=bool(trace))
-    inner = getattr(estimator, "best_estimator_", estimator)
+    inner = inner_of(estimator)
     if clip and interval is not None and is_linear(inner):
-        ways["the pseudo-dimension"] = partial(_by_dimension, inner, rows, targets, interval)
+        # a search over fit_intercept has chosen between classes: that with it contains both
+        free = bool(inner.fit_intercept) or "fit_intercept" in getattr(
+            estimator, "best_params_", ()
+        )
+        ways["the pseudo-dimension"] = partial(_by_dimension, inner, rows, targets, interval, free)
     if not ways:
         raise TypeError(str(refused))
     return _smallest(ways, delta)
@@ -169,7 +181,12 @@ def _smallest(ways: Mapping[str, Callable[..., Bound]], delta: float) -> Bound:
 
 
 def _by_dimension(
-    estimator: Any, X: FloatArray, targets: FloatArray, interval: tuple[float, float], share: float
+    estimator: Any,
+    X: FloatArray,
+    targets: FloatArray,
+    interval: tuple[float, float],
+    free_offset: bool,
+    share: float,
 ) -> Bound:
     """Of the class of all linear functions, clipped to the range of y."""
     weights, prediction = affine_part(estimator, X, targets)
@@ -184,7 +201,7 @@ def _by_dimension(
     found = pseudo_dimension_bound(
         float((residual**2).mean()),
         len(X),
-        dimension=affine_pseudo_dimension(len(weights), bool(estimator.fit_intercept)),
+        dimension=affine_pseudo_dimension(len(weights), free_offset),
         loss_bound=(high - low) ** 2,
         delta=share,
         of="functions",

@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from fenchel._validation import shown
 from fenchel.bounds._applied import ball_around, range_of
-from fenchel.bounds._losses import local
-from fenchel.bounds._reading import Fit, read, sample_of
+from fenchel.bounds._losses import excess_of, local, scale_of
+from fenchel.bounds._reading import Fit, inner_of, predicted, read, sample_of
 from fenchel.bounds._result import BOOK, Bound, check_delta, check_real
 from fenchel.bounds.general import tail
 from fenchel.bounds.papers import Interval, insensitive_excess_bound, quantile_deviation_bound
+from fenchel.kernels import OperatorKernel
 from fenchel.losses import Squared
+from fenchel.solvers import ClosedForm
 
 
 def level_bounds(
@@ -78,12 +80,13 @@ def level_bounds(
     >>> low.upper.value < 1.0, high.lower.value > 0.5
     (True, True)
     """
-    if getattr(estimator, "levels_", None) is None:
+    inner = inner_of(estimator)
+    if getattr(inner, "levels_", None) is None:
         raise TypeError(
-            f"estimator must have levels, as QuantileRegressor has, got {type(estimator).__name__}"
+            f"estimator must have levels, as QuantileRegressor has, got {type(inner).__name__}"
         )
     epsilon, delta = check_real("margin", margin, open_low=True), check_delta(delta)
-    fit = read(estimator, *sample_of(X, y), radius)
+    fit = read(estimator, *sample_of(estimator, X, y), radius)
     stated = fit.fixed_norm if norm_bound is None else norm_bound
     norm, share = ball_around("norm_bound", stated, fit.norm, epsilon / fit.radius)
     beta, portion = 0.0, 1.0
@@ -136,12 +139,14 @@ def excess_bound(
     certificate, the mean loss of the fit is at most g above the minimum. The optimal offsets of
     any function of the ball are at most β_j = a + Λ r_j + ε from the middle of the range of y, of
     half-length a. So the class F is known in advance, with R_n(F) <= (Λ ‖r‖ + Σ_j β_j)/√n and M =
-    ‖(a + β_j + Λ r_j)_j‖. Offsets moved out of this class are rejected.
+    ‖(a + β_j + Λ r_j)_j‖; for a Lasso, Λ ‖r‖ has the further factor √(2 log 2d). L is the slope on
+    residuals of this class, and squares are without ½, as in :func:`bound`. Offsets moved out of
+    this class are rejected.
 
     Parameters
     ----------
     estimator : fitted QuantileRegressor or SVR
-        Estimator with ``radius`` and a loss with bounded slopes; ``epsilon`` may be 0.
+        Any kernel regressor with ``radius``, or a Lasso with it; ``epsilon`` may be 0.
     X, y : array-like
         The training sample, without weights.
     target_bound : float or (float, float)
@@ -173,12 +178,14 @@ def excess_bound(
     >>> sorted(excess_bound(model, X, y, target_bound=1.0).terms)
     ['complexity', 'confidence', 'insensitivity', 'optimization']
     """
-    rows, targets = sample_of(X, y)
-    fit = read(estimator, rows, targets, radius)
+    rows, targets = sample_of(estimator, X, y)
+    fit, inner = read(estimator, rows, targets, radius), inner_of(estimator)
     if fit.fixed_norm is None:
+        bounded = getattr(inner, "radius", None) is not None
+        got = "a radius that a search chose on the sample" if bounded else "radius=None"
         raise ValueError(
-            "estimator must have been fitted with radius, a bound on the norm, got radius=None: "
-            "the theorem is for the minimizer over a class that was fixed in advance"
+            "estimator must have been fitted with radius, a bound on the norm, got "
+            f"{got}: the theorem is for the minimizer over a class that was fixed in advance"
         )
     interval = range_of(target_bound, targets)
     if interval is None:
@@ -196,21 +203,27 @@ def excess_bound(
         )
     lengths = half + offsets + sizes
     at = local(fit.loss, lengths + epsilon)
+    average = fit.fixed_norm * fit.expected * float(np.linalg.norm(fit.gains))
+    slope = float(np.linalg.norm(at.slopes))
     found = insensitive_excess_bound(
         n,
-        rademacher=float(np.linalg.norm(sizes) + offsets.sum()) / math.sqrt(n),
-        lipschitz=float(np.linalg.norm(at.slopes)),
+        rademacher=average + float(offsets.sum()) / math.sqrt(n),
+        lipschitz=slope,
         residual_bound=float(np.linalg.norm(lengths)),
         epsilon=epsilon,
         n_outputs=p,
         delta=delta,
     )
-    short = float(fit.loss.value(fit.residual).mean()) - float(estimator.certificate_.dual)
+    short = float(fit.loss.value(fit.residual).mean()) - float(inner.certificate_.dual)
+    terms, scale = {**found.terms, "optimization": max(short, 0.0)}, scale_of(fit.loss)
+    known = {"lipschitz": scale * slope, "norm": fit.fixed_norm, "offset": float(offsets.max())}
     return replace(
         found,
-        terms={**found.terms, "optimization": max(short, 0.0)},
+        terms={name: scale * term for name, term in terms.items()},
         assumptions=(*found.assumptions[:2], *found.assumptions[3:], fit.assumption),
-        constants={**found.constants, "norm": fit.fixed_norm, "offset": float(offsets.max())},
+        constants={**found.constants, **known},
+        risk=excess_of(fit.loss),
+        trivial=scale * found.trivial,
         caveats=fit.caveats,
     )
 
@@ -230,7 +243,8 @@ def truncation_bound(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> Boun
     Parameters
     ----------
     estimator : fitted KernelRidge
-        Estimator with approximate features of its kernel, such as pivoted Cholesky or Nyström.
+        Estimator with approximate features of its kernel, such as pivoted Cholesky or Nyström,
+        solved in closed form.
     X, y : array-like
         The training sample, without weights.
 
@@ -256,6 +270,7 @@ def truncation_bound(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> Boun
     >>> truncation_bound(model, X, y).vacuous
     False
     """
+    estimator = inner_of(estimator)
     kind = type(estimator).__name__
     loss = getattr(estimator, "loss_", None)
     squared = isinstance(loss, Squared) and getattr(estimator, "radius", None) is None
@@ -264,11 +279,23 @@ def truncation_bound(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> Boun
             "estimator must be a fitted KernelRidge with a penalty, whose features are a part of "
             f"its kernel, got {kind}"
         )
-    rows, targets = sample_of(X, y)
+    if isinstance(estimator.kernel_, OperatorKernel):
+        raise TypeError(
+            "estimator must have a scalar kernel, with coupling for the outputs, got "
+            f"{shown(estimator.kernel_)}"
+        )
+    # what another solver leaves of its gap is no effect of the kernel, and is not in the bound
+    solver = estimator.solver
+    if not isinstance(solver, ClosedForm) and solver not in ("auto", "closed_form"):
+        raise ValueError(
+            "estimator must be solved exactly, with solver='closed_form' or 'auto', got "
+            f"solver={shown(solver)}"
+        )
+    rows, targets = sample_of(estimator, X, y)
     strength = float(estimator.alpha_) * len(rows)
     found = np.zeros_like(targets)
     found[estimator.support_] = strength * estimator.dual_coef_
-    left = targets - np.asarray(estimator.predict(rows)).reshape(targets.shape)
+    left = targets - predicted(estimator, rows).reshape(targets.shape)
     # features of low rank leave points whose bound is better a fraction as long
     share = float(np.vdot(found, left)) / (float(np.vdot(left, left)) or 1.0)
     if not np.allclose(found, share * left, atol=1e-6 * float(np.abs(targets).max())):
