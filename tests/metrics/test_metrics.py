@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import comb
+from math import ceil, comb
 
 import numpy as np
 import pytest
@@ -189,9 +189,9 @@ def test_band_holds_the_confidence():
     assert np.all(narrower < 0.9)
 
 
-@pytest.mark.parametrize(("coverage", "m"), [(0.8, 99), (0.5, 9)])
+@pytest.mark.parametrize(("coverage", "m"), [(0.8, 99), (0.5, 9), (0.9, 15), (0.95, 33)])
 def test_band_of_what_was_calibrated_counts_the_rows_that_calibrate(coverage, m):
-    n, rank = 60, round(coverage * (m + 1))
+    n, rank = 60, ceil(round(coverage * (m + 1), 9))
     # j of n new scores are below the one of this rank of m, all orders being as likely
     ways = [comb(rank + j - 1, j) * comb(m - rank + n - j, n - j) for j in range(n + 1)]
     reached = np.cumsum(ways) / comb(m + n, n)
@@ -200,7 +200,14 @@ def test_band_of_what_was_calibrated_counts_the_rows_that_calibrate(coverage, m)
     band = calibration_band([coverage], n, 0.9, n_calibration=m)
     np.testing.assert_allclose(band[:, 0], expected)
     plain = calibration_band([coverage], n, 0.9)
-    assert band[0, 0] < plain[0, 0] < plain[1, 0] < band[1, 0]
+    if rank == round(coverage * (m + 1), 9):  # else the coverage is above the nominal one
+        assert band[0, 0] < plain[0, 0] < plain[1, 0] < band[1, 0]
+
+
+def test_band_of_infinite_intervals_holds_all_rows():
+    band = calibration_band([0.5, 0.95], 60, n_calibration=9)
+    np.testing.assert_array_equal(band[:, 1], 1.0)
+    assert 0.0 < band[0, 0] < band[1, 0] < 1.0
 
 
 def test_interval_score_is_two_pinball_losses(data):

@@ -10,6 +10,7 @@ from fenchel._validation import COUNT, SHARE, check_levels, check_weights, shown
 from fenchel.metrics._checks import checked, predictions
 
 _SAME = 1e-9  # (1 - coverage)/2 of decimal numbers is the level meant up to its last digits
+_ROUNDING = 1e-12  # of ranks, as in conformal intervals: 0.07 * 100 is 7 and not 8
 
 
 def quantile_coverage(
@@ -68,10 +69,11 @@ def calibration_band(
     separately, not for all levels simultaneously. If the quantile was calibrated on m other rows,
     its own level is random, and
 
-    .. math:: n \hat\tau_j \sim \mathrm{BetaBinomial}
-              \bigl(n, \tau_j (m + 1), (1 - \tau_j)(m + 1)\bigr)
+    .. math:: n \hat\tau_j \sim \mathrm{BetaBinomial}(n, k_j, m + 1 - k_j), \qquad
+              k_j = \lceil \tau_j (m + 1) \rceil
 
-    for split conformal intervals of coverage τ, if τ (m + 1) is an integer.
+    for split conformal intervals of coverage τ, whose scores have no ties. With k = m + 1 they
+    are infinite and hold all rows.
 
     Parameters
     ----------
@@ -119,11 +121,13 @@ def calibration_band(
         allowed, valid = "(0, 1) with n_calibration", (known > 0.0) & (known < 1.0)
     if not np.all(valid):
         raise ValueError(f"levels must lie in {allowed}, got {shown(levels)}")
-    counts = binom(n_samples, known)
-    if n_calibration is not None:
-        size = COUNT(n_calibration, "n_calibration") + 1.0
-        counts = betabinom(n_samples, size * known, size * (1.0 - known))
-    return np.stack([counts.ppf(part) / n_samples for part in (tail, 1.0 - tail)])
+    parts = np.array([tail, 1.0 - tail]).reshape(-1, *[1] * known.ndim)
+    if n_calibration is None:
+        return np.asarray(binom.ppf(parts, n_samples, known) / n_samples)
+    size = COUNT(n_calibration, "n_calibration") + 1.0
+    rank = np.ceil(size * known * (1.0 - _ROUNDING))
+    counts = betabinom.ppf(parts, n_samples, rank, np.maximum(size - rank, 1.0))
+    return np.where(rank < size, counts / n_samples, 1.0)
 
 
 def crossing_amounts(y_pred: ArrayLike, levels: ArrayLike) -> FloatArray:
