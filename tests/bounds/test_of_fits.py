@@ -145,6 +145,24 @@ def test_excess_is_of_the_loss_that_bounds_are_of(sample):
     assert risk.endswith("ℓ = Absolute().insensitive(0.2) without its tube")
 
 
+def test_excess_of_curves_in_order_is_over_curves_in_order():
+    """Functions that cross may have less loss than the certificate of the fit allows."""
+    random = np.random.RandomState(2)
+    X = random.uniform(-1.0, 1.0, (60, 1))
+    y = np.clip(random.standard_t(2, 60), -1.5, 1.5)
+    known = {"radius": 8.0, "kernel": Gaussian(0.1), "level_gamma": 100.0}
+    free, ordered = (
+        QuantileRegressor([0.4, 0.5, 0.6], non_crossing=each, **known).fit(X, y)
+        for each in (None, "train")
+    )
+    found = excess_bound(ordered, X, y, target_bound=1.5)
+    residual = y[:, None] - ordered.predict(X)
+    over_all = free.loss_.value(residual).mean() - free.certificate_.primal
+    assert found.terms["optimization"] < 0.1 * over_all
+    assert "min over the functions of the class whose curves never cross, ℓ = " in found.risk
+    assert "min over the class, ℓ = " in excess_bound(free, X, y, target_bound=1.5).risk
+
+
 def test_fits_that_a_search_has_chosen(sample):
     X, y = sample
     grid = {"level_gamma": [0.1, 1.0]}

@@ -34,12 +34,12 @@ def risk_of(loss: Loss) -> str:
     return f"E ℓ(y - h(x)), ℓ = {loss!r}"
 
 
-def excess_of(loss: Loss) -> str:
-    """Return the name of the expected loss without its tube, over that of the best function."""
+def excess_of(loss: Loss, rivals: str) -> str:
+    """Return the name of the expected loss without its tube, over that of the best rival."""
     if _is_squared(loss):
-        return "E ‖y - h(x)‖² - min over the class"
+        return f"E ‖y - h(x)‖² - min over {rivals}"
     bare = " without its tube" if loss.epsilon else ""
-    return f"E ℓ(y - h(x)) - min over the class, ℓ = {loss!r}{bare}"
+    return f"E ℓ(y - h(x)) - min over {rivals}, ℓ = {loss!r}{bare}"
 
 
 def theorem_of(loss: Loss, n_outputs: int, by_output: bool) -> str:

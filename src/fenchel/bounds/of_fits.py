@@ -141,7 +141,8 @@ def excess_bound(
     half-length a. So the class F is known in advance, with R_n(F) <= (Λ ‖r‖ + Σ_j β_j)/√n and M =
     ‖(a + β_j + Λ r_j)_j‖; for a Lasso, Λ ‖r‖ has the further factor √(2 log 2d). L is the slope on
     residuals of this class, and squares are without ½, as in :func:`bound`. Offsets moved out of
-    this class are rejected.
+    this class are rejected. With ``non_crossing="train"`` the minimum is over the functions of F
+    whose curves never cross.
 
     Parameters
     ----------
@@ -215,6 +216,9 @@ def excess_bound(
         delta=delta,
     )
     short = float(fit.loss.value(fit.residual).mean()) - float(inner.certificate_.dual)
+    # the fit is the best of those in order at the rows; a better function may be out of order
+    ordered = getattr(getattr(inner, "loss_", None), "cone", None) is not None
+    rivals = "the functions of the class whose curves never cross" if ordered else "the class"
     terms, scale = {**found.terms, "optimization": max(short, 0.0)}, scale_of(fit.loss)
     known = {"lipschitz": scale * slope, "norm": fit.fixed_norm, "offset": float(offsets.max())}
     return replace(
@@ -222,7 +226,7 @@ def excess_bound(
         terms={name: scale * term for name, term in terms.items()},
         assumptions=(*found.assumptions[:2], *found.assumptions[3:], fit.assumption),
         constants={**found.constants, **known},
-        risk=excess_of(fit.loss),
+        risk=excess_of(fit.loss, rivals),
         trivial=scale * found.trivial,
         caveats=fit.caveats,
     )
