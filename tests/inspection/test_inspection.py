@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -311,3 +312,31 @@ def test_a_rare_indicator_that_is_read_is_not_idle(n):
         changed[:, j] = rng.permutation(changed[:, j])
         squares.append(np.mean((model.predict(changed) - np.repeat(model.predict(rows), 5)) ** 2))
     np.testing.assert_allclose(model.feature_importances_, squares / np.sum(squares), atol=0.2)
+
+
+def _two_factors(n):
+    """Targets are the sum of the levels, of which the first has several times the variance."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.integers(0, 5, n), rng.random(n) < 0.1]).astype(float)
+    variance = rows.var(axis=0)
+    return rows, rows.sum(axis=1) + rng.normal(size=n), variance / variance.sum()
+
+
+@pytest.mark.parametrize("n", [500, 5000])
+def test_importances_in_tables_of_factors(n):
+    """Rows of one cell were followed by one another, and cells counted once."""
+    rows, y, expected = _two_factors(n)
+    model = KernelRidge(learn=False, features="cholesky").fit(rows, y)
+    np.testing.assert_allclose(model.feature_importances_, expected, atol=0.05)
+    assert len(model.idle_features_) == 0
+
+
+def test_importances_with_weights_are_those_of_repeated_rows():
+    rows, y, expected = _two_factors(500)
+    cells, place, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    means = np.bincount(place.ravel(), y) / count
+    model = KernelRidge(kernel="gaussian", alpha=1e-3, learn=False).fit(cells, means, count)
+    np.testing.assert_allclose(model.feature_importances_, expected, atol=0.05)
+    order = np.random.default_rng(1).permutation(len(rows))
+    again = clone(model).fit(rows[order], means[place.ravel()[order]])
+    np.testing.assert_allclose(again.feature_importances_, model.feature_importances_, rtol=1e-6)

@@ -282,6 +282,12 @@ def test_scores_of_estimators_are_metrics(data):
         (lambda: calibration_band([0.5], 0), "n_samples must be an integer >= 1"),
         (lambda: interval_coverage([0.0], [0.0]), "intervals must have two columns"),
         (lambda: mean_interval_score([0.0], [[0.0, 1.0]], 0.0), "coverage must be a number in"),
+        (lambda: interval_coverage([[0.0, 9.0]], [[0.0, 1.0]]), "y_true must have one column"),
+        (
+            lambda: mean_interval_score([[0.0, 9.0]], [[0.0, 1.0]], 0.5),
+            "y_true must have one column, got 2",
+        ),
+        (lambda: d2_poisson_score([1.0], [[1.0, 9.0]]), "y_pred must have one column, got 2"),
     ],
 )
 def test_bad_input(call, sentence):
@@ -300,5 +306,25 @@ def test_total_effects_take_lists_and_refuse_what_are_no_numbers():
     np.testing.assert_array_equal(total_effects(lambda X: X[:, 0], rows.tolist()), expected)
     with pytest.raises(ValueError, match="X contains NaN"):
         total_effects(lambda X: X[:, 0], np.where(rows > 2.0, np.nan, rows))
-    with pytest.raises(ValueError, match="predict must return numbers, got NaN"):
-        total_effects(lambda X: np.full(len(X), np.nan), rows)
+    for missing in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="predict must return finite numbers"):
+            total_effects(lambda X, z=missing: np.where(X[:, 0] < 0.0, z, X[:, 0]), rows)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 40, 600])
+def test_the_total_effect_of_the_only_feature_is_one(n):
+    """Pairs are of two different rows, and so is the variance that they are a share of."""
+    random = np.random.default_rng(0)
+    effects = [
+        total_effects(lambda X: np.exp(X[:, 0]), random.normal(size=(n, 2)))
+        for _ in range(max(400 // n, 1))
+    ]
+    np.testing.assert_allclose(np.mean(effects, axis=0), [1.0, 0.0], atol=0.1)
+
+
+def test_a_spread_of_rounding_has_no_effects():
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    constant = 7.3 * (1.0 + 2e-16 * np.sign(rows[:, 0]))
+    assert np.ptp(constant) > 0.0
+    effects = total_effects(lambda X: 7.3 * (1.0 + 2e-16 * np.sign(X[:, 0])), rows)
+    np.testing.assert_array_equal(effects, [0.0, 0.0])

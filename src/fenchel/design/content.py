@@ -94,6 +94,48 @@ def distinct_rows(
     return found
 
 
+def sample_by_content(X: FloatArray, weight: FloatArray, n_rows: int) -> FloatArray:
+    """Choose at most ``n_rows`` rows in proportion to their weights, in a pseudo-random order.
+
+    The order of the rows does not matter, and an integer weight is the same as repeating the row.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    weight : ndarray of shape (n,)
+    n_rows : int
+
+    Returns
+    -------
+    ndarray of shape (m, d)
+        All rows, as often as they are there, if these are at most ``n_rows``. The smallest weight
+        is that of one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.learning import sample_by_content
+    >>> X = np.array([[1.0], [5.0]])
+    >>> sorted(sample_by_content(X, np.array([3.0, 1.0]), 10)[:, 0].tolist())
+    [1.0, 1.0, 1.0, 5.0]
+    """
+    keys = _keys(X)
+    order = np.argsort(keys)
+    same = np.flatnonzero(np.diff(keys[order]) == 0)
+    if any((x[order[same]] != x[order[same + 1]]).any() for x in X.T):  # more than a key tells
+        keys = _keys(_ranked(X))
+        order = np.argsort(keys)
+    first = np.unique(keys[order], return_index=True)[1]
+    sums = np.add.reduceat(weight[order], first)
+    ends = np.cumsum(sums)
+    number = int(min(n_rows, np.rint(ends[-1] / sums[sums > 0.0].min())))
+    points = (np.arange(number) + 0.5) * (ends[-1] / number)
+    chosen = np.minimum(np.searchsorted(ends, points), len(ends) - 1)
+    if (np.diff(chosen) == 0).any():  # repeats are not to follow one another
+        chosen = np.random.RandomState(0).permutation(chosen)
+    return X[order[first[chosen]]]
+
+
 def _chosen(
     X: FloatArray,
     targets: FloatArray,

@@ -1,5 +1,6 @@
 """Learning of length scales and alpha: gradient descent on the loss of held-out rows."""
 
+from fenchel.design.content import sample_by_content
 from fenchel.learning.early_end import EarlyEnd
 from fenchel.learning.learning import (
     DEFAULT_STRENGTH,
@@ -11,7 +12,7 @@ from fenchel.learning.learning import (
     learn,
 )
 from fenchel.learning.reach import unit_of_strength
-from fenchel.learning.rows import folds_by_content, sample_by_content
+from fenchel.learning.rows import folds_by_content
 
 __all__ = [
     "DEFAULT_STRENGTH",

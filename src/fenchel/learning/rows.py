@@ -122,20 +122,6 @@ def _in_folds(rows: Rows, fold: IntArray, n_folds: int) -> Rows:
     return Rows(X, targets, weight, starts, rows.codes, groups, rows.unit)
 
 
-def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatArray:
-    """Choose at most ``n_rows`` distinct rows, in an order unrelated to their values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fenchel.learning import sample_by_content
-    >>> X = np.arange(100.0)[:, None]
-    >>> sample_by_content(X, X, 10).shape
-    (10, 1)
-    """
-    return distinct_rows(X, targets, np.ones(len(X)), n_rows)[1]
-
-
 def folds_by_content(X: FloatArray | SparsePoints, targets: FloatArray, n_folds: int) -> IntArray:
     """Fold of each row; equal rows and rows with equal features are in the same fold.
 

@@ -43,6 +43,13 @@ def predictions(y_pred: ArrayLike) -> FloatArray:
     return values.reshape(len(values), -1)
 
 
+def only_column(values: FloatArray, name: str) -> FloatArray:
+    """The column of a matrix that must have one, (n,)."""
+    if values.shape[1] != 1:
+        raise ValueError(f"{name} must have one column, got {values.shape[1]}")
+    return values[:, 0]
+
+
 def losses_of(loss: Callable[[float], Loss], levels: Any, y_pred: ArrayLike) -> list[Loss]:
     """The loss of the level of each column of predictions."""
     return [loss(each) for each in check_levels(levels, number=predictions(y_pred).shape[1])]

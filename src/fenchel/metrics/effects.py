@@ -13,6 +13,7 @@ from fenchel._validation import check_dense
 
 _SHIFTS = 4
 _PAIRS = 512  # of rows, that are enough
+_ROUNDING = 1e-14  # of predictions: a spread below is that of a constant in floating point
 
 IDLE = 1e-3
 """Importance below which a feature counts as unused."""
@@ -30,7 +31,7 @@ def total_effects(
     where the value of feature j is taken from another row x'. A total effect includes interactions
     with other features. Features that the function does not use have 0. An interaction counts
     fully for each of its features, so the sum may exceed 1. With several outputs, effects are
-    averaged over outputs. For constant predictions all effects are zero.
+    averaged over outputs. For predictions that are constant up to rounding all effects are zero.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ def total_effects(
     Raises
     ------
     ValueError
-        If X is not a matrix of finite numbers, or ``predict`` returns NaN.
+        If X is not a matrix of finite numbers, or ``predict`` returns others.
 
     References
     ----------
@@ -71,10 +72,9 @@ def total_effects(
         rows = check_array(X, dtype=np.float64, input_name="X")
     n, d = rows.shape
     together = [[j] for j in range(d)] if groups is None else [list(group) for group in groups]
-    whole = np.reshape(predict(rows), (n, -1))
-    if np.isnan(whole).any():
-        raise ValueError("predict must return numbers, got NaN")
-    variance = whole.var(axis=0)
+    whole = _predicted(predict, rows)
+    variance = whole.var(axis=0) * (n / max(n - 1, 1))  # pairs are of two different rows
+    least = (_ROUNDING * np.abs(whole).max(axis=0)) ** 2
     shifts = range(1, 1 + min(_SHIFTS, n - 1, max(_PAIRS // max(n, 1), 1)))
     squares = np.zeros((len(together), whole.shape[1]))
     for place, group in enumerate(together):
@@ -82,7 +82,15 @@ def total_effects(
             continue
         changed = np.concatenate([rows] * len(shifts))
         changed[:, group] = np.concatenate([np.roll(rows[:, group], k, axis=0) for k in shifts])
-        moved = np.reshape(predict(changed), (len(shifts), n, -1)) - whole
+        moved = _predicted(predict, changed).reshape(len(shifts), n, -1) - whole
         squares[place] = 0.5 * np.mean(moved**2, axis=(0, 1))
-    shares = np.divide(squares, variance, out=np.zeros_like(squares), where=variance > 0.0)
+    shares = np.divide(squares, variance, out=np.zeros_like(squares), where=variance > least)
     return np.asarray(shares.mean(axis=1))
+
+
+def _predicted(predict: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
+    """All outputs for the rows."""
+    values = np.reshape(predict(rows), (len(rows), -1))
+    if not np.isfinite(values).all():
+        raise ValueError("predict must return finite numbers, got NaN or infinite ones")
+    return values

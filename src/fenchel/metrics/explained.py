@@ -9,7 +9,7 @@ from scipy.special import kl_div
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel.losses import Loss, Pinball, SquaredPinball
-from fenchel.metrics._checks import averaged, checked, losses_of, parts
+from fenchel.metrics._checks import averaged, checked, losses_of, only_column, parts
 
 _ROUNDING = 1e-14  # of a target: residuals below are those of a constant in floating point
 
@@ -205,9 +205,10 @@ def d2_poisson_score(
     >>> round(d2_poisson_score([0.0, 1.0, 2.0], [0.0, 1.0, 3.0]), 3)
     0.864
     """
-    y, prediction, weight = checked(y_true, y_pred, sample_weight)
+    targets, prediction, weight = checked(y_true, y_pred, sample_weight)
+    y = only_column(targets, "y_true")
     if y.min() < 0.0:
         raise ValueError(f"y_true must be >= 0 for the Poisson deviance, got {y.min():g}")
-    left = weight @ kl_div(y, prediction)[:, 0]
-    total = weight @ kl_div(y, np.average(y, axis=0, weights=weight))[:, 0]
-    return explained_share(float(left), float(total), _ROUNDING * float(weight @ y[:, 0]))
+    left = weight @ kl_div(y, only_column(prediction, "y_pred"))
+    total = weight @ kl_div(y, np.average(y, weights=weight))
+    return explained_share(float(left), float(total), _ROUNDING * float(weight @ y))

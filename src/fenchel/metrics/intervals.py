@@ -6,7 +6,7 @@ import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import SHARE, check_levels, check_weights
-from fenchel.metrics._checks import checked, predictions
+from fenchel.metrics._checks import checked, only_column, predictions
 from fenchel.metrics.levels import position_of_level
 
 
@@ -42,8 +42,9 @@ def interval_coverage(
     >>> interval_coverage([1.0, 2.0], [[0.0, 1.0], [3.0, 4.0]])
     0.5
     """
-    y, ends, weight = checked(y_true, _ends(intervals), sample_weight)
-    inside = (ends[:, 0] <= y[:, 0]) & (y[:, 0] <= ends[:, 1])
+    targets, ends, weight = checked(y_true, _ends(intervals), sample_weight)
+    y = only_column(targets, "y_true")
+    inside = (ends[:, 0] <= y) & (y <= ends[:, 1])
     return float(np.average(inside, weights=weight))
 
 
@@ -118,9 +119,9 @@ def mean_interval_score(
     3.0
     """
     SHARE(coverage, "coverage")
-    y, ends, weight = checked(y_true, _ends(intervals), sample_weight)
-    low, high = ends.T
-    outside = np.maximum(low - y[:, 0], 0.0) + np.maximum(y[:, 0] - high, 0.0)
+    targets, ends, weight = checked(y_true, _ends(intervals), sample_weight)
+    y, (low, high) = only_column(targets, "y_true"), ends.T
+    outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
     return float(np.average(high - low + 2.0 / (1.0 - coverage) * outside, weights=weight))
 
 

@@ -170,17 +170,17 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         self._groups = None
         if source is not None:
             check_no_groups(groups)
-            prepared, rows, targets = prepared_from(self, source, watch)
+            prepared, rows, weight = prepared_from(self, source, watch)
         else:
             X, targets = self._validated(X, y)
             if groups is not None:
                 self._groups = group_numbers(groups, X, sample_weight)
             prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
             prepared.once = self.radius is None  # else there are several fits
-            rows, targets = prepared.inputs.rows, prepared.targets
+            rows, weight = prepared.inputs.rows, prepared.inputs.weight
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned, self._groups = self._learned, None, None
-        self._keep_sample(None if self.given_gram or self._sparse else rows, targets)
+        self._keep_sample(None if self.given_gram or self._sparse else rows, weight)
         self._last = None
         if self.warm_start:
             whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))

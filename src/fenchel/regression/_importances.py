@@ -26,7 +26,7 @@ class Importances:
         """Return all outputs for validated rows."""
         raise NotImplementedError
 
-    def _keep_sample(self, rows: FloatArray | None, targets: FloatArray) -> None:
+    def _keep_sample(self, rows: FloatArray | None, weight: FloatArray) -> None:
         """Keep a sample of the rows, or none if they are not features.
 
         If there are only few rows, all are kept and the sample is drawn at first access.
@@ -34,9 +34,9 @@ class Importances:
         if rows is None:
             self._sample = None
         elif len(rows) <= (most := _most_rows(rows)):
-            self._sample = rows.copy(), targets.copy()
+            self._sample = rows.copy(), weight.copy()
         else:
-            self._sample = (sample_by_content(rows, targets, most),)
+            self._sample = (sample_by_content(rows, weight, most),)
 
     @property
     def feature_importances_(self) -> FloatArray:
@@ -44,8 +44,9 @@ class Importances:
 
         The effects of :func:`fenchel.metrics.total_effects` divided by their sum: an interaction
         counts for each of its features. If predictions are a product of two features, each has
-        0.5. Computed at first access from at most 1000 training rows. All zeros if predictions
-        are constant. :attr:`idle_features_` names the features that the model does not use.
+        0.5. Computed at first access from at most 1000 training rows, in proportion to their
+        weights. All zeros if predictions are constant. :attr:`idle_features_` names the features
+        that the model does not use.
         """
         return self.importances_of_groups(None)
 
@@ -69,9 +70,11 @@ class Importances:
             raise AttributeError(
                 "feature_importances_ needs features, and X was sparse or held kernel values"
             )
-        sample = self._sample[0]
-        if len(self._sample) > 1:
-            sample = sample_by_content(sample, self._sample[1], _most_rows(sample))
+        sample, *of_rows = self._sample
+        if of_rows:
+            # models that version 0.1.0 has saved have the targets in the place of the weights
+            weight = of_rows[0] if of_rows[0].ndim == 1 else np.ones(len(sample))
+            sample = sample_by_content(sample, weight, _most_rows(sample))
         effects = total_effects(self._evaluate, sample, groups)
         return effects / (effects.sum() or 1.0)
 

@@ -154,7 +154,7 @@ def sample_rows(n_rows: int, random_state: Any) -> IntArray:
 def prepared_from(
     model: Any, source: Source, watch: Callback | None
 ) -> tuple[Prepared, FloatArray, FloatArray]:
-    """Prepare rows that are not in memory for a fit; return also a sample and its targets.
+    """Prepare rows that are not in memory for a fit; return also a sample and its weights.
 
     Kernel, alpha and landmarks are determined from the sample. Landmarks are then added from the
     rows of which the features leave out the most.
@@ -171,7 +171,7 @@ def prepared_from(
     if model.fit_intercept:
         centre, shift = inputs.centre(), middle(targets_of_all)
     idle = np.empty((0, rows.shape[1])), np.empty((0, targets.shape[1]))
-    return Prepared(inputs, targets_of_all - shift, shift, idle, centre=centre), rows, targets
+    return Prepared(inputs, targets_of_all - shift, shift, idle, centre=centre), rows, weight
 
 
 def check_elsewhere(model: Any, place: str) -> None:
