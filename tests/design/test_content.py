@@ -54,3 +54,28 @@ def test_rows_that_are_near_count_as_one_unless_they_are_most(far):
     )
     np.testing.assert_array_equal(one, other)
     assert len(one) == (20 if far else 40)
+
+
+def test_rows_with_equal_features_leave_room_for_others():
+    """Of few levels all are seen, in proportion; of many, as many rows of each as there are."""
+    random = np.random.default_rng(0)
+    weight = np.ones(3000)
+    for sizes, n_rows, expected in (
+        ([1500, 1500], 350, [175, 175]),
+        ([2700, 300], 1000, [900, 100]),
+        ([10] * 300, 1000, [10] * 100),
+        ([1500] + [1] * 1500, 1000, None),
+    ):
+        X = np.repeat(np.arange(float(len(sizes))), sizes)[:, None]
+        y = random.normal(size=(3000, 1))
+        _, rows, targets, _ = distinct_rows(X, y, weight, n_rows)
+        assert len(rows) == n_rows
+        found = np.unique(rows, return_counts=True)[1]
+        if expected is not None:
+            np.testing.assert_allclose(found, expected, rtol=0.2)
+        else:
+            assert abs(np.mean(rows == 0.0) - 0.5) < 0.05
+        order = random.permutation(3000)
+        again = distinct_rows(X[order], y[order], weight, n_rows)
+        np.testing.assert_array_equal(again[1], rows)
+        np.testing.assert_array_equal(again[2], targets)

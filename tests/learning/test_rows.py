@@ -341,3 +341,14 @@ def test_many_zeros_are_in_several_folds_by_their_weight():
         assert parts.weight.sum() == pytest.approx(240.0)
     assert_same(whole.first(1000, 5), merged.first(1000, 5))
     assert len(np.unique(folds_by_content(X, y[:, None], 5))) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_levels_of_many_rows_are_learned(seed):
+    """The rows that were learned from were those of one level, from which nothing is learned."""
+    rng = np.random.default_rng(seed)
+    level = rng.integers(0, 2, 3000)
+    y = level + 0.5 * rng.normal(size=3000)
+    model = KernelRidge(features="cholesky").fit(level[:, None], y)
+    means = [y[level == one].mean() for one in (0, 1)]
+    np.testing.assert_allclose(model.predict([[0.0], [1.0]]), means, atol=0.03)

@@ -17,6 +17,7 @@ _LOOKED_AT = 4  # times the rows that are asked for, at first
 ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: Knuth, volume 3, section 6.4
 
 Keys = npt.NDArray[np.uint64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 def row_keys(X: FloatArray | sparray, targets: FloatArray) -> Keys:
@@ -146,7 +147,8 @@ def _chosen(
     """Keys of at most so many rows, and these; keys are of what ``told`` says of each row.
 
     They are those with the smallest keys of features, and of targets where these are equal; of
-    many rows only some are looked at, more of them where they turn out to be repeats.
+    many rows only some are looked at, more of them where they turn out to be repeats. Rows with
+    equal features are thinned first, if these are too many to see several of them.
     """
     features, of_targets = (_keys(values) for values in told)
     size = _LOOKED_AT * n_rows
@@ -160,12 +162,35 @@ def _chosen(
         new = np.ones(len(order), dtype=bool)
         new[1:] = np.diff(by_all[order]) != 0
         count = np.cumsum(new)
-        if count[-1] >= n_rows or len(some) == len(X):
+        alone = count[-1] == 1 + np.count_nonzero(np.diff(by_features[order]))
+        if len(some) == len(X) or (alone and count[-1] >= n_rows):
             break
-        size *= 4
+        size = 4 * size if alone else len(X)
+    if count[-1] > n_rows and not alone:
+        order = order[_thinned(by_features[order], by_all[order], new, n_rows)]
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = np.diff(by_all[order]) != 0
+        count = np.cumsum(new)
     order = order[count <= n_rows]
     table, some = np.column_stack([by_features[order], by_all[order]]), some[order]
     return _merged(table, X[some], targets[some], weight[some])
+
+
+def _thinned(features: Keys, rows: Keys, new: BoolArray, n_rows: int) -> BoolArray:
+    """Which sorted rows to choose from, so that ``n_rows`` of them have several features.
+
+    All are left where enough different features have room, and otherwise the same share of the
+    rows of each, as large as this allows.
+    """
+    sizes = np.unique(features[new], return_counts=True)[1].astype(np.float64)
+    total = sizes.sum()
+    typical = float(sizes @ sizes / total)  # rows with the features of a row
+    several = min(total / typical, np.sqrt(n_rows))
+    share = n_rows / (typical * several)
+    if share >= 1.0:
+        return np.ones(len(rows), dtype=bool)
+    last = int(np.ceil(share * total)) - 1
+    return np.asarray(rows <= np.partition(rows[new], last)[last])
 
 
 def _least_but(keys: Keys, number: int) -> np.uint64:
