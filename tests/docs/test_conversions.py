@@ -102,6 +102,23 @@ def test_multi_task_lasso() -> None:
     _close(fenchel.GroupLasso(alpha=0.3, tol=1e-12).fit(X, targets), theirs, 1e-5)
 
 
+def test_huber() -> None:
+    theirs = linear_model.HuberRegressor(epsilon=1.5, alpha=0.0, tol=1e-9, max_iter=1000).fit(X, Y)
+    kappa = 1.5 * theirs.scale_
+    ours = fenchel.SVR("huber", kappa=kappa, kernel="linear", alpha=1e-9, tol=TIGHT).fit(X, Y)
+    _close(ours, theirs, 2e-3)
+
+
+def test_huber_of_statsmodels() -> None:
+    sm = pytest.importorskip("statsmodels.api", reason="statsmodels is not installed")
+    norm = sm.robust.norms.HuberT(1.2)
+    theirs = sm.RLM(Y, sm.add_constant(X), M=norm).fit(maxiter=500, tol=1e-12)
+    kappa = 1.2 * theirs.scale
+    ours = fenchel.SVR("huber", kappa=kappa, kernel="linear", alpha=1e-9, tol=TIGHT).fit(X, Y)
+    predicted = theirs.predict(sm.add_constant(NEW))
+    np.testing.assert_allclose(ours.predict(NEW), predicted, atol=1e-4)
+
+
 def test_linear_quantiles_without_penalty() -> None:
     """The linear program is the limit for alpha to 0: also that of quantreg's rq."""
     theirs = linear_model.QuantileRegressor(quantile=0.7, alpha=0.0).fit(X, Y)
