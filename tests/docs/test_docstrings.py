@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import re
@@ -34,6 +35,20 @@ def sections(value: Any) -> set[str]:
     return set(re.findall(r"^([A-Z][A-Za-z ]+)\n-{3,}$", text, re.MULTILINE))
 
 
+def described(value: Any) -> dict[str, str | None]:
+    """Names in the section of parameters, and their defaults where these are stated."""
+    text = inspect.getdoc(value) or ""
+    part = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}\n|\Z)", text, re.S | re.M)
+    lines = re.findall(r"^(\w+(?:, \w+)*)(?: : (.*))?$", part[1] if part else "", re.MULTILINE)
+    said: dict[str, str | None] = {}
+    for names, kind in lines:
+        each = names.split(", ")
+        stated = re.search(r"default=(\S.*)$", kind)
+        defaults = stated[1].split(" and ") if stated else [None] * len(each)
+        said |= dict(zip(each, defaults, strict=True))
+    return said
+
+
 def test_there_are_estimators() -> None:
     """The list is not empty by mistake."""
     assert len(ESTIMATORS) > 20
@@ -46,6 +61,18 @@ def test_estimators_say_what_users_look_for(name: str) -> None:
     if name.startswith(ON_CLUSTERS):
         wanted = {"Parameters"}
     assert wanted <= sections(ESTIMATORS[name])
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
+def test_estimators_list_their_parameters(name: str) -> None:
+    """All of them, and with the defaults that they have."""
+    if name.startswith(ON_CLUSTERS):
+        pytest.skip("its parameters are those of the estimator in memory")
+    known, said = inspect.signature(ESTIMATORS[name]).parameters, described(ESTIMATORS[name])
+    assert set(said) == set(known)
+    for parameter, default in said.items():
+        if default is not None:
+            assert ast.literal_eval(default) == known[parameter].default, parameter
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))

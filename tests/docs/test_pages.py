@@ -78,6 +78,20 @@ def test_the_start_page_is_the_readme() -> None:
     assert readme.startswith(head)
 
 
+def test_the_guide_says_of_small_samples_what_the_experiment_says() -> None:
+    """The ratio of losses, the tables that are lower, and the share of the time."""
+    guide = " ".join((DOCS / "guide" / "learning.md").read_text(encoding="utf-8").split())
+    page = ROOT / "experiments" / "results" / "learned_quantiles" / "page.md"
+    measured = page.read_text(encoding="utf-8")
+    row = re.search(r"\| JQR \| (\d+) .*\| ([\d.]+) \| [^|]* \|\n", measured)
+    share = re.search(r"median ([\d.]+)", measured)
+    assert row is not None
+    assert share is not None
+    assert f"the loss is {row[2]} of that of a search" in guide
+    assert f"lower on {row[1]} data sets" in guide
+    assert f"takes {100 * float(share[1]):.0f} % of the time" in guide
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=_name)
 def test_examples_are_short(example: Path) -> None:
     """At most 40 lines of code, a title, and a section of prose."""

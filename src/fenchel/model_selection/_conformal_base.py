@@ -111,8 +111,8 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             Non-negative weights, for fitting and for calibration: how much more likely a row
             is among the new rows than among these, up to a factor. See Notes.
         groups : array-like of shape (n_samples,), optional
-            Group labels of the rows, for a splitter ``cv`` that uses them, and for the splitter
-            of a search if the estimator is one. See Notes.
+            Group labels of the rows, for a splitter ``cv`` that uses them, and for an estimator
+            that takes them or searches by groups. See Notes.
 
         Returns
         -------

@@ -133,11 +133,11 @@ class ConformalRegressor(Conformal):
     before (``cv="prefit"``).
 
     *Groups.* With a splitter by groups and ``groups``, whole groups are held out, so that scores
-    are those of rows in groups that a model has not seen. If the estimator is a search whose own
-    ``cv`` splits by groups, it is given the groups of its rows. Estimators that learn parameters
-    by themselves do not know the groups. The guarantees above require exchangeable rows, which
-    rows of the same group are not if they depend on each other. With few groups, intervals then
-    contain less than that share of the rows of a new group. As a remedy, give each row the weight
+    are those of rows in groups that a model has not seen. An estimator that takes ``groups``
+    itself, or a search whose own ``cv`` splits by groups, is given the groups of its rows. A
+    pipeline is not. The guarantees above require exchangeable rows, which rows of the same group
+    are not if they depend on each other. With few groups, intervals then contain less than that
+    share of the rows of a new group. As a remedy, give each row the weight
     1 / (number of rows of its group), and new rows the weight 1. If groups are exchangeable, and
     the rows within each group too, "split" then covers a row of a new group with probability at
     least 1 - δ: its shares are those of [7]_. "cv+" covers it with probability at least 1 - 2δ,
@@ -226,7 +226,6 @@ class ConformalQuantileRegressor(Conformal):
         With ``cv="prefit"`` they are already fitted; if levels are known, those of the ends must
         be among them.
     method, coverage, side, cv, learn_share, random_state, verbose
-        As in :class:`ConformalRegressor`.
         As in :class:`ConformalRegressor`.
 
     Attributes

@@ -68,9 +68,9 @@ class _Linear(_NamedSearch[Estimator]):
 class KernelRidgeCV(_ByRows[KernelRidge]):
     """Kernel ridge regression with cross-validated strength and length scale.
 
-    The same as
-    ``PathSearchCV(KernelRidge(kernel=kernel), {"alpha": alphas, "length_scale": ...})``,
-    with the parameters of :class:`sklearn.linear_model.RidgeCV`.
+    The same as ``PathSearchCV(KernelRidge(kernel=kernel), grid, scoring="loo")`` with the grid
+    ``{"alpha": alphas, "length_scale": length_scales}``, and parameters as those of
+    :class:`sklearn.linear_model.RidgeCV`.
 
     Parameters
     ----------

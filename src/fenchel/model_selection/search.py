@@ -107,7 +107,8 @@ class PathSearchCV(
               \mathrm{score}(h_{-F};\, F)
 
     where :math:`h_{-F}` is fitted without fold F. It chooses the same parameters as
-    :class:`sklearn.model_selection.GridSearchCV`, up to the tolerance of the fits, in less time.
+    :class:`sklearn.model_selection.GridSearchCV` of the estimator with ``learn=False``, up to the
+    tolerance of the fits, in less time.
     For each fold, one feature map is computed for each setting of the parameters that need one
     (kernel, length scale, features, rank, ...). On this map, and for each setting of the other
     parameters, alpha runs from the largest to the smallest value, and every fit starts from the

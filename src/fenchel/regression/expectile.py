@@ -47,13 +47,17 @@ class ExpectileRegressor(LevelRegressor):
         :class:`QuantileRegressor`.
     fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose
         As in :class:`QuantileRegressor`.
+    callback, max_time
+        As in :class:`QuantileRegressor`.
 
     Attributes
     ----------
     dual_coef_, support_, offset_, certified_offset_, coupling_, weights_, norm_, certificate_,
     loss_, status_
         As in :class:`QuantileRegressor`, except that the dual coefficients are not bounded.
-    kernel_, kernel_error_, feature_map_, levels_
+    alpha_, learned_, feature_importances_, idle_features_
+        As in :class:`QuantileRegressor`.
+    kernel_, kernel_error_, certified_kernel_, feature_map_, levels_
         As in :class:`QuantileRegressor`.
     n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.

@@ -74,7 +74,7 @@ class KernelRidge(KernelRegressor):
         Whether an iterative solver starts from the previous fit.
     verbose : int, default=0
         If positive, the gap is printed.
-    fit_intercept, features, rank, random_state
+    fit_intercept, features, rank, random_state, callback, max_time
         As in :class:`QuantileRegressor`.
 
     Attributes
@@ -95,7 +95,9 @@ class KernelRidge(KernelRegressor):
         weight k is left out with all its weight.
     loo_error_ : float
         Σ_i s_i e_i² / Σ_i s_i, with e_i² the mean square of row i of ``loo_residuals_``.
-    weights_, norm_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_
+    weights_, norm_, certificate_, loss_, alpha_, learned_, feature_importances_, idle_features_
+        As in :class:`QuantileRegressor`.
+    status_, kernel_, kernel_error_, certified_kernel_, feature_map_, n_iter_
         As in :class:`QuantileRegressor`.
     history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.

@@ -84,7 +84,7 @@ class SVR(KernelRegressor):
         The values used: as given, or as computed from y and held-out residuals.
     weights_, norm_, certificate_, loss_, alpha_, learned_, feature_importances_, idle_features_
         As in :class:`QuantileRegressor`.
-    status_, kernel_, kernel_error_, feature_map_
+    status_, kernel_, kernel_error_, certified_kernel_, feature_map_
         As in :class:`QuantileRegressor`.
     n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
