@@ -87,8 +87,8 @@ class Loss(ConvexFunction):
         Number of targets, if the outputs are several levels for each target. Each group of
         ``n_targets`` consecutive outputs is one level.
     separable : bool
-        Whether the conjugate is a sum over outputs. If so, Jacobians are diagonal and stored as
-        (n, p) arrays instead of (n, p, p).
+        Whether the conjugate is a sum over outputs, by default True. If so, Jacobians are
+        diagonal and stored as (n, p) arrays instead of (n, p, p).
     statistic : str
         Name of the constant that minimizes the mean loss.
     lipschitz : float

@@ -140,9 +140,10 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or a table
-            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``. A sparse
-            array of scipy is not made dense, and nothing is learned from it; its kernel must
-            depend on products or distances of rows, like the linear and the Gaussian kernel.
+            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``. Nothing is
+            learned from a sparse array of scipy; its kernel must depend on products or distances
+            of rows, like the linear and the Gaussian kernel. It is made dense only where this is
+            no larger than explicit features, as with a linear kernel on no more columns than rows.
             Tables that are read block by block need not fit into memory: a Parquet file or a
             folder of them, a .npy file, a table or data set of Arrow.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
