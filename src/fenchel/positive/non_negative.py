@@ -106,7 +106,7 @@ class NonNegativeRegressor(PositiveRegressor):
     random_state : int, RandomState or None, default=None
         Seed of random features and subsamples; None is a fixed seed.
     verbose : int, default=0
-        If positive, print a line for each certificate.
+        If positive, print a line for each certificate, and for each evaluation of learning.
     callback, max_time
         As in :class:`fenchel.QuantileRegressor`.
 

@@ -107,10 +107,11 @@ class QuantileRegressor(LevelRegressor):
     random_state : int, RandomState or None, default=None
         Seed of subsamples and random features; None is a fixed seed.
     verbose : int, default=0
-        If positive, one line is printed for each certificate.
+        If positive, one line is printed for each certificate, and for each evaluation of learning.
     callback : callable, optional
-        Called with each new entry of ``history_``, a :class:`fenchel.certificate.Progress`.
-        If the return value is true, the fit is stopped.
+        Called with each new entry of ``history_``, a :class:`fenchel.certificate.Progress`, and
+        before that with each evaluation of learning (``is_learning``). If the return value is
+        true, learning and the fit are stopped.
     max_time : float, optional
         Time limit of the fit in seconds, > 0. See Notes.
 

@@ -73,7 +73,7 @@ class KernelRidge(KernelRegressor):
     warm_start : bool, default=False
         Whether an iterative solver starts from the previous fit.
     verbose : int, default=0
-        If positive, the gap is printed.
+        If positive, one line is printed for each evaluation of learning, and one with the gap.
     fit_intercept, features, rank, random_state, callback, max_time
         As in :class:`QuantileRegressor`.
 
