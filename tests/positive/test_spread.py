@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import ConstantKernel
 
 import fenchel
-from fenchel.datasets import load_engel
-from fenchel.kernels import Gaussian
+from fenchel.datasets import load_engel, load_mcycle
+from fenchel.kernels import Gaussian, WithRanks
 from fenchel.learning import Learning
 from fenchel.learning.fold import Fold
 from fenchel.learning.rows import rows_by_content
@@ -95,6 +95,27 @@ def test_the_spread_may_have_columns_of_its_own():
     own, other = model.precision_kernel_.k1.length_scale, model.kernel_.k1.length_scale
     assert own[1] < own[0]
     assert other[0] < other[1]
+
+
+@pytest.mark.slow
+def test_ranks_serve_where_a_column_has_a_long_tail_and_only_where_they_do_better():
+    random = np.random.default_rng(1)
+    x = np.exp(1.5 * random.normal(size=400))
+    y = np.log1p(x) + (0.1 + 0.3 / (1.0 + x)) * random.normal(size=400)
+    model = HeteroscedasticRegressor().fit(x[:, None], y)
+    assert isinstance(model.kernel_.k1, WithRanks)
+    new = np.exp(1.5 * np.linspace(-2.2, 2.2, 100))
+    _, std = model.predict(new[:, None], return_std=True)
+    ratio = std / (0.1 + 0.3 / (1.0 + new))
+    assert 0.85 < ratio[:20].mean() < 1.15  # without ranks 0.82, and 1.32 further on
+    assert ratio[60:80].mean() < 1.25
+    without = HeteroscedasticRegressor(kernel=Gaussian("learned") + ConstantKernel(100.0, "fixed"))
+    assert model.learned_.criterion < without.fit(x[:, None], y).learned_.criterion - 0.02
+    _, far = model.predict([[1e6]], return_std=True)
+    assert far < y.std()
+    assert isinstance(
+        HeteroscedasticRegressor().fit(*load_mcycle(return_X_y=True)).kernel_.k1, Gaussian
+    )
 
 
 @pytest.mark.slow

@@ -354,7 +354,11 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         if not self.smooth_by_default:
             return super()._default_kernels(X)
         smooth = as_kernel(None)  # few features, gradients and integrals in closed form
-        return [smooth + ConstantKernel(self.constant_part, "fixed")] if self._level else [smooth]
+        return [self._with_level(smooth) if self._level else smooth]
+
+    def _with_level(self, kernel: Any) -> Any:
+        """The kernel and a constant."""
+        return kernel + ConstantKernel(self.constant_part, "fixed")
 
     @property
     def _level(self) -> bool:

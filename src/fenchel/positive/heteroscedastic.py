@@ -26,6 +26,7 @@ from fenchel._validation import (
 from fenchel.certificate import Callback
 from fenchel.distributions import NormalDistribution
 from fenchel.estimator import KeptRows
+from fenchel.features import default_kernel
 from fenchel.kernels import as_kernel, resolve
 from fenchel.learning import Learned, Learning
 from fenchel.positive._base import PositiveRegressor, Prepared, mean_of_counted
@@ -34,6 +35,7 @@ from fenchel.positive._solution import PSDSolution
 from fenchel.positive._spread import (
     PRECISION_RANK,
     Known,
+    Mean,
     Spread,
     SpreadSearch,
 )
@@ -42,14 +44,10 @@ from fenchel.positive.normal_likelihood import NormalRows, NormalStrengths
 from fenchel.positive.problem import PSDProblem
 
 
-def _left(learned: Learned) -> float:
-    """The share of the variance of y that is left on held-out rows."""
-    return float(np.clip(learned.criterion, _LEAST_LEFT, 1.0))
-
-
 def _with(learned: Learned, spread: Spread, log_scale: float) -> Learned:
     """What is learned of the mean alone, with what the likelihood has chosen after it."""
     history = learned.history + spread.history
+    learned = spread.pair.mean.learned
     early = learned.ended_early or spread.reason != ""
     message = learned.message
     if spread.reason:
@@ -67,11 +65,6 @@ def _with(learned: Learned, spread: Spread, log_scale: float) -> Learned:
     return replace(found, criterion=spread.criterion + log_scale, in_nats=True)
 
 
-# Rows times the strength of A where precisions are about 1. With 1, 3 and 10, 18 tables and
-# generators of at most 250 rows gain 0.71, 0.73 and 0.74 nats over one normal distribution, and
-# the largest error of a standard deviation on 2000 rows is 12, 16 and 24 %.
-_OF_PRECISION = 3.0
-_LEAST_LEFT = 1e-4  # of rows without noise
 _SMALLEST = 1e-140  # the square of a deviation of 1e-12 of it is still a normal number
 
 
@@ -117,7 +110,8 @@ class HeteroscedasticRegressor(PositiveRegressor):
         learned, and ``rank`` otherwise.
     learn : bool or Learning, default=True
         As in :class:`NonNegativeRegressor`, with a constant of 100 instead of 10 added to the
-        Gaussian kernel. If alpha is None, mean and precision are then learned together, see Notes.
+        Gaussian kernel, which may also be of the features and their ranks. If alpha is None, mean
+        and precision are then learned together, see Notes.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
         "auto" is "newton".
     tol : float, default=1e-6
@@ -161,20 +155,23 @@ class HeteroscedasticRegressor(PositiveRegressor):
     choice within one standard error of the best is taken: a constant precision before a varying
     one, and larger strengths before smaller ones. The candidate kernels are that of the linear
     model; the same relearned with weights, for both functions; a constant; and a kernel for the
-    precision alone, learned from absolute residuals. ``learned_.criterion`` is minus the held-out
-    log-likelihood.
+    precision alone, learned from absolute residuals. If no kernel is given, the linear model is
+    also learned with a kernel of the features and their ranks
+    (:class:`~fenchel.kernels.WithRanks`), and the other candidates are of the better one of the
+    two. ``learned_.criterion`` is minus the held-out log-likelihood.
 
     With a kernel that decays to zero, far from the data the mean is the mean of y and the standard
     deviation is ``max_std`` times that of y. The kernel learned by default does not decay: far
     from the data, mean and standard deviation tend to constants that no row determines. These may
     be far from all targets, with small standard deviations, also in wide gaps between rows. On the
-    Engel data the predicted mean at an income of 10 000, twice the largest one, is -17 000,
-    although y is between 242 and 2033. If new rows may be far from the training rows, predict
-    quantiles instead. Between rows, a precision without a constant part can reach its floor before
-    η decays, and the mean overshoots. With ``max_std=inf`` and a decaying kernel, the standard
-    deviation grows without bound and the mean is the quotient of two vanishing numbers, which may
-    be far from all targets. If θ underflows to zero, the mean is that of y and the standard
-    deviation is inf. Weights count rows and do not scale the variance.
+    Engel data the predicted mean at an income of 10 000, twice the largest one, is 156, below all
+    targets, which are between 242 and 2033; with a kernel of the features alone,
+    ``Gaussian() + ConstantKernel(100.0, "fixed")``, it is -4900. If new rows may be far from the
+    training rows, predict quantiles instead. Between rows, a precision without a constant part can
+    reach its floor before η decays, and the mean overshoots. With ``max_std=inf`` and a decaying
+    kernel, the standard deviation grows without bound and the mean is the quotient of two
+    vanishing numbers, which may be far from all targets. If θ underflows to zero, the mean is that
+    of y and the standard deviation is inf. Weights count rows and do not scale the variance.
 
     References
     ----------
@@ -372,18 +369,20 @@ class HeteroscedasticRegressor(PositiveRegressor):
         learned = super()._learn(X, targets, weight, kernels, watch)
         if learned is None or self.alpha is not None:
             return learned
-        (data, _), left = self._data(X, targets, weight), _left(learned)
+        data, _ = self._data(X, targets, weight)
         ratio = None if self.precision_strength is None else float(self.precision_strength)
-        own_alpha = _OF_PRECISION / learned.n_rows * left**2
         ranks = self.rank, self.precision_rank
-        known = Known(own_alpha, ratio, float(self.trace_penalty), self._floor(), left, *ranks)
-        learned = replace(learned, alpha=left * learned.alpha)
+        known = Known(ratio, float(self.trace_penalty), self._floor(), *ranks)
         own = self.precision_kernel
         if own is not None:
             own = resolve(as_kernel(own, "precision_kernel"), X, weight, self.random_state)
-        options, kernels = self._learning(), kernels if self._level else []
+        options = self._learning()
+        mean = Mean(learned, kernels if self._level else [])
+        ranked = [self._with_level(default_kernel(self.features, "gaussian"))]
         with threads_that_pay(min(len(X), options.most_rows)):
-            spread = SpreadSearch(data, learned, known, kernels, own, options, watch).run()
+            spread = SpreadSearch(
+                data, mean, ranked if self._level else [], known, own, options, watch
+            ).run()
         self._own_alpha = spread.strengths.own_alpha
         if self._level and own is None:
             self._own_kernel = spread.pair.own
