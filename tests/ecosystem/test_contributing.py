@@ -129,6 +129,9 @@ class Affine(ScalarKernel):
     def diag(self, X):
         return self.offset + (np.asarray(X) ** 2).sum(axis=1)
 
+    def is_stationary(self):
+        return False
+
 
 class Forgetful(Affine):
     """The same without its diagonal."""
@@ -139,6 +142,16 @@ class Forgetful(Affine):
 @pytest.mark.parametrize("kernel", [Cauchy(), Cauchy(0.7), Affine(), Cauchy() + 0.5 * Affine()])
 def test_a_kernel_passes_the_checks(kernel):
     check_kernel(kernel)
+
+
+def test_a_kernel_that_forgets_that_it_is_not_stationary_is_found():
+    """Bounds and units take k(x, x) of one row for that of all."""
+
+    class Moving(Affine):
+        is_stationary = ScalarKernel.is_stationary
+
+    with pytest.raises(AssertionError, match=r"is_stationary\(\) must be False"):
+        check_kernel(Moving())
 
 
 def test_a_forgotten_diagonal_is_found():
