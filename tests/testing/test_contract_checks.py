@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import WhiteKernel
 
-from fenchel.features import Explicit, Nystroem, PivotedCholesky
+from fenchel import KernelRidge
+from fenchel.features import Explicit, FeatureMap, Nystroem, PivotedCholesky
 from fenchel.kernels import Box, Gaussian, Normal, ScalarKernel
 from fenchel.losses import Pinball
 from fenchel.solvers import ClosedForm, Newton, Status
@@ -438,3 +439,40 @@ def test_problems_of_ones_own():
     check_solver(ClosedForm(), problems)
     check_solver(ClosedForm())
     check_solver(Newton(tol=1e-9), small_problems(4)[:6])
+
+
+class FirstRows(FeatureMap):
+    """Features by the first rows, which are called landmarks, and without their coefficients."""
+
+    def __init__(self, kernel=None, random_state=None):
+        self.kernel, self.random_state = kernel, random_state
+
+    def _fit(self, X):
+        self.landmarks_ = X[:3]
+        self.left_ = np.linalg.cholesky(self.kernel_(self.landmarks_))
+        features = self._map(X)
+        self._set_kernel_error(self.kernel_.diag(X), self.kernel_.diag(X) - (features**2).sum(1))
+        return features
+
+    def _map(self, X):
+        return np.linalg.solve(self.left_, self.kernel_(self.landmarks_, X)).T
+
+
+def test_a_feature_map_need_not_know_coefficients():
+    check_feature_map(FirstRows(Gaussian(1.0)))
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    found = FirstRows(Gaussian(1.0)).fit(X)
+    assert found.gradient(X, np.ones((20, 3))) is None
+    assert found.product_integrals(Box(X.min(axis=0), X.max(axis=0))) is None
+    with pytest.warns(UserWarning, match="leaves out"):
+        model = KernelRidge(features=FirstRows(), kernel="gaussian", learn=False).fit(X, X[:, 0])
+    assert model.feature_map_.rank_ == 3
+
+
+def test_a_feature_map_without_an_error_is_found():
+    class Silent(FirstRows):
+        def _set_kernel_error(self, diagonal, left):
+            pass
+
+    with pytest.raises(AssertionError, match="kernel_error_ must be a finite number >= 0"):
+        check_feature_map(Silent())

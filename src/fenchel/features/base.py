@@ -266,13 +266,18 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         """
         return values @ self.coefficients(np.eye(self.rank_))
 
+    def _known_landmarks(self) -> AnyArray | None:
+        """``landmarks_``, if :meth:`coefficients` are those of kernel values there; else None."""
+        own = type(self).coefficients is not FeatureMap.coefficients
+        return getattr(self, "landmarks_", None) if own else None
+
     def product_integrals(self, measure: Box | Normal) -> FloatArray | None:
         r"""Integrals :math:`\int \varphi \varphi^\top d\mu`, or None if no closed form is known.
 
         Returns a (rank_, rank_) array. This default computes it from ``product_integrals`` of the
         kernel at the landmarks ``landmarks_``.
         """
-        landmarks = getattr(self, "landmarks_", None)
+        landmarks = self._known_landmarks()
         if landmarks is None:
             return None
         inner = as_scalar_kernel(self.kernel_).product_integrals(landmarks, measure)
@@ -289,7 +294,7 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         Returns an (n, n_features) array for X (n, n_features) and weights (n, rank_). This
         default uses ``gradient`` of the kernel at the landmarks ``landmarks_``.
         """
-        landmarks = getattr(self, "landmarks_", None)
+        landmarks = self._known_landmarks()
         if landmarks is None:
             return None
         kernel = as_scalar_kernel(self.kernel_)

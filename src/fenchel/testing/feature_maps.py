@@ -122,7 +122,7 @@ def _check(mapping: Any, X: FloatArray) -> None:
 
 def _check_error(mapping: Any, X: FloatArray, features: FloatArray) -> None:
     """What is left of the Gram matrix is no more than stated."""
-    error = mapping.kernel_error_
+    error: Any = getattr(mapping, "kernel_error_", None)
     require(
         isinstance(error, float) and 0.0 <= error < np.inf,
         f"kernel_error_ must be a finite number >= 0, got {error!r}",
