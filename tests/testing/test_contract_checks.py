@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import WhiteKernel
 
 from fenchel import KernelRidge
 from fenchel.features import Explicit, FeatureMap, Nystroem, PivotedCholesky
-from fenchel.kernels import Box, Gaussian, Normal, ScalarKernel
+from fenchel.kernels import Box, Gaussian, Normal, OperatorKernel, ScalarKernel
 from fenchel.losses import Pinball
 from fenchel.solvers import ClosedForm, Newton, Status
 from fenchel.testing import check_feature_map, check_kernel, check_solver, small_problems
@@ -476,3 +476,20 @@ def test_a_feature_map_without_an_error_is_found():
 
     with pytest.raises(AssertionError, match="kernel_error_ must be a finite number >= 0"):
         check_feature_map(Silent())
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "arguments"),
+    [
+        (ScalarKernel, "_evaluate", (np.ones((1, 1)), np.ones((1, 1)))),
+        (OperatorKernel, "columns", (np.ones((1, 1)), np.ones((1, 1)), np.zeros(1, dtype=int))),
+        (OperatorKernel, "diag", (np.ones((1, 1)),)),
+        (OperatorKernel, "resolved", (np.ones((1, 1)),)),
+        (FeatureMap, "_fit", (np.ones((1, 1)),)),
+        (FeatureMap, "_map", (np.ones((1, 1)),)),
+    ],
+)
+def test_what_a_subclass_lacks_is_named(base, method, arguments):
+    own = type("Mine", (base,), {})()
+    with pytest.raises(NotImplementedError, match=f"Mine must define {method}"):
+        getattr(own, method)(*arguments)

@@ -91,10 +91,10 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
     """Whether the kernel must have ``frequencies``."""
 
     def _fit(self, X: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _fit")
 
     def _map(self, X: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _map")
 
     def fit(self, X: AnyArray, y: Any = None) -> Self:
         """Fit the feature map to the rows of X.

@@ -56,7 +56,7 @@ class ScalarKernel(CheckedParameters, Kernel):
         return self._evaluate(X, X if Y is None else two_dimensional(Y))
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _evaluate")
 
     def diag(self, X: npt.ArrayLike) -> FloatArray:
         """Return k(x, x) for each row, (n,): 1 for stationary kernels."""

@@ -51,21 +51,21 @@ class OperatorKernel(BaseEstimator):
     @property
     def n_outputs(self) -> int:
         """Number of outputs p."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define n_outputs")
 
     def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:
         """Return K(x_i, z_k)[:, l_k], (n, p, m), with one output l_k for each row z_k."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define columns")
 
     def diag(self, X: FloatArray) -> FloatArray:
         """Return the diagonal of each K(x_i, x_i), (n, p)."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define diag")
 
     def resolved(
         self, X: FloatArray, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> Self:
         """Return a validated copy whose length scales are computed from X."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define resolved")
 
     def blocks(self, X: npt.ArrayLike, Z: npt.ArrayLike | None = None) -> FloatArray:
         """Return all K(x_i, z_k), (n, m, p, p), for small X and Z."""
