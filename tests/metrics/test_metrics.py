@@ -219,6 +219,13 @@ def test_interval_score_is_two_pinball_losses(data):
     )
 
 
+def test_curves_that_are_infinite_together_do_not_cross():
+    curves = [[-np.inf, -np.inf, 3.0], [1.0, np.inf, np.inf], [np.inf, 2.0, 1.5]]
+    expected = [[0.0, 0.0], [0.0, 0.0], [np.inf, 0.5]]
+    np.testing.assert_array_equal(crossing_amounts(curves, [0.1, 0.5, 0.9]), expected)
+    assert crossing_loss(curves[:2], [0.1, 0.5, 0.9]) == 0.0
+
+
 def test_infinite_intervals_cover():
     ends = [[-np.inf, np.inf], [0.0, 1.0]]
     assert interval_coverage([5.0, 5.0], ends) == 0.5

@@ -161,8 +161,9 @@ def crossing_amounts(y_pred: ArrayLike, levels: ArrayLike) -> FloatArray:
     """
     prediction = predictions(y_pred)
     order = np.argsort(check_levels(levels, number=prediction.shape[1]))
-    ordered = prediction[:, order]
-    return np.maximum(ordered[:, :-1] - ordered[:, 1:], 0.0)
+    low, high = prediction[:, order[:-1]], prediction[:, order[1:]]
+    # equal infinite curves do not cross, and their difference is no number
+    return np.subtract(low, high, out=np.zeros_like(low), where=low > high)
 
 
 def crossing_loss(
