@@ -382,6 +382,10 @@ class Problem:
         """Return the offset that minimizes the objective for these weights, or zero."""
         if not self.fit_intercept:
             return np.zeros(self.n_outputs)
+        return self.loss.minimizing_offset(self.residuals(weights), self.sample_weight)
+
+    def residuals(self, weights: FloatArray) -> FloatArray:
+        """Return residuals of all rows for these weights, before any offset, (n, p)."""
         design, none = self.design, np.zeros(self.n_outputs)
         residual, directions = empty((self.n_rows, len(none))), design.directions(weights)
 
@@ -390,7 +394,7 @@ class Problem:
             subtract_from(self.targets[rows], none, residual[rows])
 
         design.blocks.map(task)
-        return self.loss.minimizing_offset(residual, self.sample_weight)
+        return residual
 
     def certificate(self, primal: float, lower: float, dual: FloatArray) -> Certificate:
         """Return the certificate of known objectives, with the violation of Σ c β = 0."""

@@ -34,6 +34,7 @@ def held_out_shift(
     weight: FloatArray,
     loss: Loss,
     residuals: Residuals,
+    of_fit: Callable[[], FloatArray],
     groups: IntArray | None = None,
 ) -> FloatArray | None:
     r"""Shift of the offsets that minimizes the loss on rows that fits have not seen, (p,).
@@ -42,8 +43,12 @@ def held_out_shift(
               \ell(y_i - h_{-F}(x_i) - b_{-F} - \delta)
 
     over five folds F of rows, assigned by content, with :math:`h_{-F}, b_{-F}` the fit to the rows
-    outside F. With more than 2000 distinct rows, F is one of the five folds. The training rows
-    themselves are not used, since a flexible function comes near to them and their levels are
+    outside F. With more than 2000 distinct rows, F is one of the five folds, and the shift is
+    corrected by how this fold differs from all rows: the minimizer for the residuals of F in the
+    fit to all rows, less that for all residuals of this fit, is subtracted, times
+    :math:`\sum_i s_i / \sum_{i \notin F} s_i`. For the mean of a constant the shift is then zero,
+    as with all folds. ``of_fit`` gives these residuals, (n, p), up to a constant. Their levels
+    themselves are not used, since a flexible function comes near to its rows and their levels are
     then too close to each other. A fold without residuals is left out; None is returned if all
     are. If all rows are in one fold (because they are equal, or there are several in each cell of
     a table of factors and few targets, or of zeros among others), the shift is zero.
@@ -75,7 +80,13 @@ def held_out_shift(
     chosen = np.concatenate(inside)
     of_groups = None if groups is None else groups[chosen]
     n_rows = effective_number(rows[chosen], targets[chosen], weight[chosen], of_groups)
-    return loss.offset_for_new_rows(np.concatenate(found), weight[chosen], n_rows)
+    shift = loss.offset_for_new_rows(np.concatenate(found), weight[chosen], n_rows)
+    if len(chosen) < len(fold_of):  # a fold has more noise than all rows: take out what is known
+        own = of_fit()
+        excess = loss.minimizing_offset(own[chosen], weight[chosen])
+        excess = excess - loss.minimizing_offset(own, weight)
+        shift = shift - excess / (1.0 - weight[chosen].sum() / (len(inside) * weight.sum()))
+    return shift
 
 
 def in_order(shift: FloatArray, levels: FloatArray, room: FloatArray | float = 0.0) -> FloatArray:

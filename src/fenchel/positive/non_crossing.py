@@ -397,6 +397,7 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
             prepared.inputs.weight,
             Pinball(levels),
             partial(self._residuals, prepared, solution, watch),
+            lambda: prepared.targets - self._problem(prepared).predictions(solution.model),
         )
         moved = self._held_out(watch, shift)
         if moved is None:

@@ -196,8 +196,9 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         reached = min([solution.certificate.relative_gap, *gaps])
         solve = partial(self._solve, InTime(watch), max(1.0, reached / float(self.tol)))
         residuals = residuals_of_parts(problem, solution, solve)
-        rows, weight = prepared.inputs.rows, problem.sample_weight
-        return held_out_shift(rows, problem.targets, weight, loss, residuals, self._groups)
+        of_fit = partial(problem.residuals, solution.weights)
+        known = prepared.inputs.rows, problem.targets, problem.sample_weight
+        return held_out_shift(*known, loss, residuals, of_fit, self._groups)
 
     def _solved(
         self, prepared: Prepared, start: WarmStart | None, watch: Callback | None

@@ -189,7 +189,8 @@ class QuantileRegressor(LevelRegressor):
     tables with at most 1000 training rows. By default, the offsets are therefore computed from
     held-out rows. Five fits leave out a fifth of the rows each, with the kernel and alpha of the
     full fit, and the quantiles of the residuals of all held-out rows are added to the offsets.
-    With more than 2000 distinct rows one such fit is made; rows read from disk are not held out.
+    With more than 2000 distinct rows one such fit is made, and the quantiles are corrected by how
+    much its rows differ from all rows in the full fit; rows read from disk are not held out.
     On the 20 tables the intervals then held 77 to 86 %. This is not a guarantee, since kernel
     and alpha have been learned from all rows.
     :class:`fenchel.model_selection.ConformalQuantileRegressor` gives one.
