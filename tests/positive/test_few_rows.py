@@ -83,6 +83,16 @@ def test_what_points_know_is_extended_to_all_numbers():
     assert rule.extended(at_points) == pytest.approx(at_rows, abs=1e-11)
 
 
+def test_rounded_rows_of_which_no_panel_has_many():
+    """Numbers rounded to halves: all points are numbers, and there is no polynomial."""
+    values = np.round(2.0 * np.random.default_rng(0).standard_normal(6000)) / 2.0
+    density = DensityEstimator().fit(values[:, None])
+    different, counts = np.unique(values, return_counts=True)
+    weighted = DensityEstimator().fit(different[:, None], sample_weight=counts)
+    at = np.linspace(-3.0, 3.0, 13)[:, None]
+    np.testing.assert_allclose(density.score_samples(at), weighted.score_samples(at), atol=1e-4)
+
+
 def test_a_panel_of_numbers_that_differ_by_rounding_alone():
     values = np.concatenate([1.0 + np.finfo(float).eps * np.arange(20.0), [1.5]])
     rule = GaussRule(values, np.ones(21), np.array([0.0, 2.0]), 6)

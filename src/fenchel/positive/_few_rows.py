@@ -165,7 +165,7 @@ class GaussRule:
         alone = len(self._many) - np.count_nonzero(self._many)
         found = np.empty(len(self._many))
         found[~self._many] = whole[:alone]
-        panels = whole[alone:].reshape(len(self._counts), -1, 1)
+        panels = whole[alone:].reshape(len(self._counts), self._projections.shape[2], 1)
         coefficients = (self._projections @ panels)[:, :, 0]
         total = np.zeros(self._polynomials.shape[1])
         for values, own in zip(self._polynomials, coefficients.T, strict=True):
