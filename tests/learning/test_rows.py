@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
-from fenchel import KernelRidge, NonNegativeRegressor, QuantileRegressor
+from fenchel import ExpectileRegressor, KernelRidge, NonNegativeRegressor, QuantileRegressor
 from fenchel.kernels import SparsePoints
 from fenchel.learning.rows import are_codes, effective_number, folds_by_content, rows_by_content
 from fenchel.tables import table_encoder
@@ -352,3 +352,28 @@ def test_few_levels_of_many_rows_are_learned(seed):
     model = KernelRidge(features="cholesky").fit(level[:, None], y)
     means = [y[level == one].mean() for one in (0, 1)]
     np.testing.assert_allclose(model.predict([[0.0], [1.0]]), means, atol=0.03)
+
+
+@pytest.mark.parametrize("estimator", [KernelRidge, ExpectileRegressor])
+@pytest.mark.parametrize("shares", [[0.0, 1.0, 0.0, 0.5], [0.0, 1.0, 0.0, 1.0, 0.0]], ids=str)
+@pytest.mark.parametrize("by_number", [True, False])
+def test_levels_whose_rows_all_have_the_same_target_are_learned(by_number, shares, estimator):
+    """Whole levels were held out, of which the others say nothing: the fits were constants."""
+    rng = np.random.default_rng(0)
+    n = len(shares)
+    level = np.repeat(np.arange(n), 50)
+    y = (rng.random(50 * n) < np.array(shares)[level]).astype(float)
+    levels = np.arange(float(n))[:, None] if by_number else np.eye(n)
+    model = estimator(**({} if estimator is KernelRidge else {"levels": 0.5}))
+    model.fit(levels[level], y)
+    means = [y[level == one].mean() for one in range(n)]
+    np.testing.assert_allclose(np.ravel(model.predict(levels)), means, atol=0.02)
+
+
+def test_averages_with_numbers_of_rows_are_not_pure_levels():
+    """Nor are copies of measured rows, whose features are no codes."""
+    rng = np.random.default_rng(0)
+    codes, measured = np.arange(12.0)[:, None], rng.normal(size=(12, 1))
+    averages, few, counts = rng.normal(size=(12, 1)), codes % 2.0, np.full(12, 50.0)
+    for X, targets, n_rows in ((codes, few, 120), (codes, averages, 12), (measured, few, 12)):
+        assert len(rows_by_content(X, targets, counts, 1000, 10).X) == n_rows

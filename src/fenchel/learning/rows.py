@@ -235,11 +235,13 @@ class _Together(NamedTuple):
         """Make it for distinct rows, each of which appears ``times`` times."""
         features, rows = table.T
         sizes = np.unique(features, return_counts=True)[1]
+        few = 2 * len(sizes) >= times.sum()  # at most two rows with the same features, on average
         if len(sizes) < 4 * n_folds or sizes.max() * n_folds > len(table):
+            if codes is None and len(sizes) > _FEWER * len(table):
+                codes = are_codes(X, few)  # which tell pure cells of a table from copies of rows
             return cls(rows, bool(codes), True, len(sizes))
         if len(sizes) == len(table):
             return cls(features, bool(codes), False, len(sizes))
-        few = 2 * len(sizes) >= times.sum()  # at most two rows with the same features, on average
         codes = are_codes(X, few) if codes is None else codes
         return cls(rows if codes else features, codes, codes, len(sizes))
 
@@ -248,11 +250,16 @@ class _Together(NamedTuple):
 
         The other cells give no information on a cell whose rows are all held out. The cells may
         also be some of the rows, as those of zeros among other amounts, which are all different.
+        If nearly all rows of a level have the same target, features have to be codes, and levels
+        to share targets: these may otherwise be averages with the numbers of rows as weights.
         """
         cells = len(times)
-        if not (self.by_rows and self.different <= _FEWER * cells):
+        if not self.by_rows:
             return False
-        if times.sum() >= 2 * cells and 2 * len(np.unique(targets, axis=0)) <= cells:
+        n_targets = len(np.unique(targets, axis=0))
+        if self.different > _FEWER * cells:
+            return self.codes and times.sum() >= 2 * cells and 2 * (n_targets - 1) <= cells
+        if times.sum() >= 2 * cells and 2 * n_targets <= cells:
             return True
         several = times > 1.0
         if times[several].sum() < _MANY_THERE * times.sum():
