@@ -17,6 +17,7 @@ from fenchel.solvers.loop import time_left
 
 _FOLDS = 5
 _ALL_FOLDS = 2000  # different rows up to which each fold is held out; of more, one is
+_ENOUGH = 0.1  # of these must be in it, groups and weights counted, or more folds are held out
 
 NEAR = 1e-2
 """Relative gap of fits that suffices for held-out rows: the choice of rows matters more."""
@@ -43,9 +44,10 @@ def held_out_shift(
               \ell(y_i - h_{-F}(x_i) - b_{-F} - \delta)
 
     over five folds F of rows, assigned by content, with :math:`h_{-F}, b_{-F}` the fit to the rows
-    outside F. With more than 2000 distinct rows, F is one of the five folds, and the shift is
-    corrected by how this fold differs from all rows: the minimizer for the residuals of F in the
-    fit to all rows, less that for all residuals of this fit, is subtracted, times
+    outside F. With more than 2000 distinct rows, F is one of the five folds, or as many as hold
+    200 rows in effect: of few groups, or of rows with very unequal weights, one holds too few. The
+    shift is then corrected by how these folds differ from all rows: the minimizer for their
+    residuals in the fit to all rows, less that for all residuals of this fit, is subtracted, times
     :math:`\sum_i s_i / \sum_{i \notin F} s_i`. For the mean of a constant the shift is then zero,
     as with all folds. ``of_fit`` gives these residuals, (n, p), up to a constant. Their levels
     themselves are not used, since a flexible function comes near to its rows and their levels are
@@ -61,9 +63,16 @@ def held_out_shift(
     Folds are assigned by the content of ``rows`` and ``targets``; ``loss`` is minimized.
     """
     fold_of, n_different = held_out_folds(rows, targets, _FOLDS, weight, groups)
-    n_used = 1 if n_different > _ALL_FOLDS else _FOLDS
+    enough = _ENOUGH * _ALL_FOLDS if n_different > _ALL_FOLDS else np.inf
+
+    def number_of(chosen: IntArray) -> float:
+        of_groups = None if groups is None else groups[chosen]
+        return effective_number(rows[chosen], targets[chosen], weight[chosen], of_groups)
+
     inside, found, n_fits = [], [], 0
-    for k in range(n_used):
+    for k in range(_FOLDS):
+        if n_fits and number_of(np.flatnonzero(fold_of < k)) >= enough:
+            break
         held, outside = np.flatnonzero(fold_of == k), np.flatnonzero(fold_of != k)
         if len(held) == 0 or len(outside) == 0:
             continue
@@ -78,13 +87,11 @@ def held_out_shift(
     if not inside:
         return None if n_fits else np.zeros(loss.n_outputs or targets.shape[1])
     chosen = np.concatenate(inside)
-    of_groups = None if groups is None else groups[chosen]
-    n_rows = effective_number(rows[chosen], targets[chosen], weight[chosen], of_groups)
-    shift = loss.offset_for_new_rows(np.concatenate(found), weight[chosen], n_rows)
+    shift = loss.offset_for_new_rows(np.concatenate(found), weight[chosen], number_of(chosen))
     if len(chosen) < len(fold_of):  # a fold has more noise than all rows: take out what is known
-        own = of_fit()
-        excess = loss.minimizing_offset(own[chosen], weight[chosen])
-        excess = excess - loss.minimizing_offset(own, weight)
+        whole = of_fit()
+        excess = loss.minimizing_offset(whole[chosen], weight[chosen])
+        excess = excess - loss.minimizing_offset(whole, weight)
         shift = shift - excess / (1.0 - weight[chosen].sum() / (len(inside) * weight.sum()))
     return shift
 

@@ -148,10 +148,11 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
 
     The levels of the fit hold for its own rows; new rows lie farther from the curves.
     ``refit_offsets`` corrects for this with five fits, each leaving out a fifth of the rows, with
-    the kernel and alpha of the fit. With more than 2000 rows there is only one such fit. The
-    curves are moved by quantiles of the residuals on the rows left out. No constant c becomes
-    negative: if neighbours would move closer than that allows, both move by a common value between
-    their two moves. So the gaps remain sums of numbers >= 0, and curves do not cross at any x.
+    the kernel and alpha of the fit. With more than 2000 rows there is only one such fit, unless
+    weights are so unequal that it leaves out fewer than 200 in effect. The curves are moved by
+    quantiles of the residuals on the rows left out. No constant c becomes negative: if neighbours
+    would move closer than that allows, both move by a common value between their two moves. So the
+    gaps remain sums of numbers >= 0, and curves do not cross at any x.
     This does not guarantee coverage, because kernel and alpha were learned from all rows: for a
     guarantee see :class:`fenchel.model_selection.ConformalQuantileRegressor`. With ``max_time``,
     the fit of all rows uses at most half of the time left after learning. A warning says if the

@@ -189,10 +189,11 @@ class QuantileRegressor(LevelRegressor):
     tables with at most 1000 training rows. By default, the offsets are therefore computed from
     held-out rows. Five fits leave out a fifth of the rows each, with the kernel and alpha of the
     full fit, and the quantiles of the residuals of all held-out rows are added to the offsets.
-    With more than 2000 distinct rows one such fit is made, and the quantiles are corrected by how
-    much its rows differ from all rows in the full fit; rows read from disk are not held out.
-    On the 20 tables the intervals then held 77 to 86 %. This is not a guarantee, since kernel
-    and alpha have been learned from all rows.
+    With more than 2000 distinct rows one such fit is made, or more if it leaves out fewer than 200
+    groups, or rows whose effective number by weights is less. The quantiles are then corrected by
+    how much the rows left out differ from all rows in the full fit. Rows read from disk are not
+    held out. On the 20 tables the intervals then held 77 to 86 %. This is not a guarantee, since
+    kernel and alpha have been learned from all rows.
     :class:`fenchel.model_selection.ConformalQuantileRegressor` gives one.
 
     With ``non_crossing="train"`` the left inequality is certain for the lowest level only, and
