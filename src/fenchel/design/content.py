@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse, sparray
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel.design.rows import RowBlocks
 
 _GRID = 2.0**20  # values are told apart by so many steps of their column's range
@@ -159,21 +159,24 @@ def _chosen(
         by_features = features[some]
         by_all = mixed(by_features + ODD * of_targets[some])
         order = np.lexsort((by_all, by_features))
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = np.diff(by_all[order]) != 0
-        count = np.cumsum(new)
+        new, count = _counted(by_all[order])
         alone = count[-1] == 1 + np.count_nonzero(np.diff(by_features[order]))
         if len(some) == len(X) or (alone and count[-1] >= n_rows):
             break
         size = 4 * size if alone else len(X)
     if count[-1] > n_rows and not alone:
         order = order[_thinned(by_features[order], by_all[order], new, n_rows)]
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = np.diff(by_all[order]) != 0
-        count = np.cumsum(new)
+        new, count = _counted(by_all[order])
     order = order[count <= n_rows]
     table, some = np.column_stack([by_features[order], by_all[order]]), some[order]
     return _merged(table, X[some], targets[some], weight[some])
+
+
+def _counted(keys: Keys) -> tuple[BoolArray, IntArray]:
+    """Where the next one of several different keys begins, and how many there are so far."""
+    new = np.ones(len(keys), dtype=bool)
+    new[1:] = np.diff(keys) != 0
+    return new, np.cumsum(new)
 
 
 def _thinned(features: Keys, rows: Keys, new: BoolArray, n_rows: int) -> BoolArray:

@@ -376,13 +376,12 @@ class HeteroscedasticRegressor(PositiveRegressor):
         own = self.precision_kernel
         if own is not None:
             own = resolve(as_kernel(own, "precision_kernel"), X, weight, self.random_state)
-        options = self._learning()
-        mean = Mean(learned, kernels if self._level else [])
-        ranked = [self._with_level(default_kernel(self.features, "gaussian"))]
+        options, kernels, ranked = self._learning(), kernels if self._level else [], []
+        if self._level:
+            ranked = [self._with_level(default_kernel(self.features, "gaussian"))]
+        search = SpreadSearch(data, Mean(learned, kernels), ranked, known, own, options, watch)
         with threads_that_pay(min(len(X), options.most_rows)):
-            spread = SpreadSearch(
-                data, mean, ranked if self._level else [], known, own, options, watch
-            ).run()
+            spread = search.run()
         self._own_alpha = spread.strengths.own_alpha
         if self._level and own is None:
             self._own_kernel = spread.pair.own
