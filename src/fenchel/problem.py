@@ -207,11 +207,11 @@ class Problem:
         size = self.norm(weights)
         return weights * (self.radius / size) if size > self.radius else weights
 
-    def _paid(self, linked: FloatArray) -> float:
-        """What the dual objective loses for the function of its point."""
+    def paid(self, square: float) -> float:
+        """Return what the dual objective loses for ‖h‖² of the function of its point."""
         if self.radius is None:
-            return self.penalty(linked)
-        return self.radius * self.alpha * self.norm(linked)
+            return 0.5 * self.alpha * square
+        return self.radius * self.alpha * math.sqrt(max(square, 0.0))
 
     def _losses(self, predict: Callable[[slice], FloatArray], offset: FloatArray) -> float:
         """Weighted mean of the losses of predictions and offset, block by block."""
@@ -251,11 +251,14 @@ class Problem:
 
         pulled, earned = self.design.blocks.sum(task)
         linked = self.design.weights_of(pulled)
-        return linked, float(earned) - self._paid(linked)
+        return linked, float(earned) - self.paid(self.design.squared_norm(linked))
+
+    def earned(self, dual: FloatArray) -> float:
+        """Return what the dual objective has of a point beside the norm of its function."""
+        return float(self.design.blocks.sum(lambda rows: (self._earned(rows, dual[rows]),))[0])
 
     def _dual(self, dual: FloatArray, linked: FloatArray) -> float:
-        earned = self.design.blocks.sum(lambda rows: (self._earned(rows, dual[rows]),))[0]
-        return float(earned) - self._paid(linked)
+        return self.earned(dual) - self.paid(self.design.squared_norm(linked))
 
     def _earned(self, rows: slice, beta: FloatArray) -> float:
         """What the dual objective has of some rows beside the norm."""

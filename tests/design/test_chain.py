@@ -35,6 +35,13 @@ def test_products_are_those_of_the_matrix(kind):
 
 
 @pytest.mark.parametrize("kind", ["random", "signs", "equal"])
+def test_forms_are_those_of_the_matrix(kind):
+    matrix, columns = covariance(kind), np.random.default_rng(3).standard_normal((P, 7))
+    forms = np.einsum("ji,jk,ki->i", columns, matrix, columns)
+    np.testing.assert_allclose(chain_of(matrix).forms(columns), forms, rtol=1e-11)
+
+
+@pytest.mark.parametrize("kind", ["random", "signs", "equal"])
 def test_smoothed_columns_solve_their_systems(kind):
     """c (c + B^-1)^-1 = (I + (c B)^-1)^-1 = (I + c B)^-1 c B."""
     matrix = covariance(kind)

@@ -247,6 +247,10 @@ class Design:
         """Spectrum of √s K √s, s the normalized weights; cached for the last weights."""
         raise NotImplementedError(f"{type(self).__name__} has no scalar kernel")
 
+    def pulled_spectrum(self, sample_weight: FloatArray) -> FloatArray | None:
+        """What :meth:`pull` gives of √s V, V the vectors of the spectrum, (r, k); or None."""
+        return None
+
     @cached_property
     def output_matrix(self) -> FloatArray:
         """The matrix S Sᵀ, if there is a coupling."""

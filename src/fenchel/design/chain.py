@@ -48,6 +48,12 @@ class Chain:
         _multiply(columns, self.scale, self.ratios, product)
         return product.T
 
+    def forms(self, columns: FloatArray) -> FloatArray:
+        """Return the quadratic forms cᵀ B c of columns (p, n), (n,)."""
+        found = np.empty(columns.shape[1])
+        _forms(np.ascontiguousarray(columns), self.scale, self.ratios, found)
+        return found
+
     def smoother(self, strengths: FloatArray) -> Smoother:
         """Return the operator (c_i + B⁻¹)⁻¹ c_i on columns, for strengths c >= 0 (n,)."""
         left = 1.0 / ((1.0 - self.ratios) * (1.0 + self.ratios))
@@ -136,6 +142,20 @@ def _multiply(
         for i in range(n):
             sums[i] = ratios[j] * (sums[i] + scale[j + 1] * columns[j + 1, i])
             product[j, i] += scale[j] * sums[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _forms(columns: FloatArray, scale: FloatArray, ratios: FloatArray, found: FloatArray) -> None:
+    p, n = columns.shape
+    before = np.zeros(n)
+    found[:] = 0.0
+    for j in range(p):
+        ratio = ratios[j - 1] if j > 0 else 0.0
+        for i in range(n):
+            mine = scale[j] * columns[j, i]
+            sums = ratio * before[i]
+            found[i] += mine * (mine + 2.0 * sums)
+            before[i] = sums + mine
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -19,16 +19,25 @@ class Anderson:
     ``_changes`` are those of steps, ``_moves`` those of points after their plain steps, and
     ``_along`` the products of the last step with the changes.
 
+    Parameters
+    ----------
+    size : int
+        Number of entries of a point.
+    carried : int, default=0
+        Number of entries after them that are linear in them, such as coordinates: they are
+        extrapolated with them.
+
     References
     ----------
     Walker, Ni (2011), Anderson acceleration for fixed-point iterations. Zhang, O'Donoghue, Boyd
     (2020), Globally convergent type-I Anderson acceleration, for the use with splittings.
     """
 
-    def __init__(self, size: int) -> None:
-        self._changes, self._moves = empty((_MEMORY, size)), empty((_MEMORY, size))
+    def __init__(self, size: int, carried: int = 0) -> None:
+        self._changes, self._moves = empty((_MEMORY, size)), empty((_MEMORY, size + carried))
         self._gram, self._along = np.zeros((_MEMORY, _MEMORY)), np.zeros(_MEMORY)
-        self._step, self._work = np.zeros(size), empty((size,))
+        self._step, self._work = np.zeros(size + carried), empty((size + carried,))
+        self._size = size
         self.forget()
 
     def forget(self) -> None:
@@ -78,12 +87,16 @@ class Anderson:
 
         Products of changes are differences of those with steps: one pass over what is kept.
         """
-        at = self._count % _MEMORY
-        change = np.subtract(step, self._step, out=self._changes[at])
-        np.add(moved, change, out=self._moves[at])
+        at, size = self._count % _MEMORY, self._size
+        last, move = self._step, self._moves[at]
+        change = np.subtract(step[:size], last[:size], out=self._changes[at])
+        np.add(moved[:size], change, out=move[:size])
+        np.subtract(step[size:], last[size:], out=move[size:])
+        move[size:] += moved[size:]
         self._count += 1
         known = min(self._count, _MEMORY)
-        before, self._along[:known] = self._along[:known].copy(), self._changes[:known] @ step
+        before = self._along[:known].copy()
+        self._along[:known] = self._changes[:known] @ step[:size]
         self._gram[at, :known] = self._along[:known] - before
         self._gram[at, at] = change @ change
         self._gram[:known, at] = self._gram[at, :known]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from math import prod
+from typing import ClassVar, Self
 
 import numpy as np
 
 from fenchel._memory import empty, reused_memory
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified
-from fenchel.design import Operator, Smoother
+from fenchel.design import Operator
 from fenchel.problem import Problem
 from fenchel.solvers.anderson import Anderson
 from fenchel.solvers.base import Solution, WarmStart, solution_of
+from fenchel.solvers.eigenbases import Eigenbases
 from fenchel.solvers.fista import Fista
 from fenchel.solvers.loop import Iterate, Loop
 from fenchel.solvers.newton import Newton
@@ -42,52 +44,7 @@ _SHIFT_OF_LENGTHS = 1.7  # times that where a smooth loss bounds the lengths of 
 _WORTH_A_NEW_SHIFT = 1.5  # factor; 3 saves 7 %, but costs a half more for easy fits
 _CHECK = 5  # steps of gradients where time is short: certificates are of no cost beside five
 _PATIENT = 500  # limits from which on half of the turns are enough to see that more will not do
-_CUT = 0.1  # of the tolerance: eigenvalues below that share of the typical curvature are left out
-# of the turns; they change objectives by about their share of the loss, and the certificate is of
-# all of them
 _KINKED = 0.1  # of the curvature of losses without any: 1 doubles the turns of absolute values
-
-
-class Eigenbases:
-    """The matrix √c K √c times the output matrix, in its two eigenbases.
-
-    If the outputs are a Markov chain, recursions along the chain replace their eigenbasis.
-    """
-
-    def __init__(self, problem: Problem, unit: float, tol: float) -> None:
-        rows, left = problem.design.spectrum(problem.sample_weight)
-        outputs, right = problem.design.output_spectrum
-        rows = rows / problem.alpha
-        least = max(_CUT * tol, 0.1 * _SHIFTS[0] * np.finfo(float).eps) * unit
-        some = rows * outputs.max(initial=0.0) > least
-        self._rows, self._left = rows[some], _columns(left, some)
-        self._chain = problem.design.output_chain
-        if self._chain is None:
-            few = outputs * rows.max(initial=0.0) > least
-            self._right = _columns(right, few)
-            self._values = np.multiply.outer(self._rows, outputs[few])
-        self._smoother: tuple[float, Smoother] | None = None
-        self.root = np.sqrt(problem.weight)[:, None]
-
-    def solve(self, values: FloatArray, shift: float) -> FloatArray:
-        """(shift + matrix)⁻¹ values, (n, p)."""
-        if self._chain is None:
-            inside = self._left.T @ values @ self._right
-            inside *= self._values / (self._values + shift)
-            solved = self._left @ inside @ self._right.T
-        else:
-            if self._smoother is None or self._smoother[0] != shift:
-                self._smoother = shift, self._chain.smoother(self._rows / shift)
-            inside = self._smoother[1](values.T @ self._left)
-            solved = np.dot(self._left, inside.T, out=empty(values.shape))
-        np.subtract(values, solved, out=solved)
-        solved /= shift
-        return solved
-
-
-def _columns(matrix: FloatArray, some: AnyArray) -> FloatArray:
-    """Those columns; the matrix itself where they are all."""
-    return matrix if some.all() else np.ascontiguousarray(matrix[:, some])
 
 
 @dataclass(frozen=True)
@@ -172,6 +129,19 @@ class Splitting:
         return solution_of(loop, status, None, turns.nearby, turns.nearby_values)
 
 
+class _Both:
+    """A point (n, p) and its coordinates in one vector, to be extrapolated together."""
+
+    def __init__(self, flat: FloatArray, shape: tuple[int, ...], bases: Eigenbases) -> None:
+        size = flat.size - prod(bases.shape)
+        self.flat = flat
+        self.values, self.inside = flat[:size].reshape(shape), flat[size:].reshape(bases.shape)
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...], bases: Eigenbases) -> Self:
+        return cls(empty((prod(shape) + prod(bases.shape),)), shape, bases)
+
+
 class _Turns:
     """The turns on one problem; ``nearby`` is the last point of the quadratic part."""
 
@@ -185,21 +155,26 @@ class _Turns:
 
     def iterates(self, warm_start: WarmStart | None) -> Iterator[Iterate[Certified]]:
         """Yield certified points."""
-        problem, loss = self.problem, self.problem.loss
+        problem, loss, limit = self.problem, self.problem.loss, self.solver.max_iter
         yield Iterate(0, self._nothing())
-        bases = self.loop.in_time(lambda: Eigenbases(problem, self.unit, self.solver.tol))
+        bases = self.loop.in_time(self._bases)
         if bases is None:
             self.too_long = True
             return
         targets, root = bases.root * problem.targets, bases.root
         inverse, mask = 1.0 / root, problem.design.mask
         known = mask is None and loss.cone is None
-        rho, state, goal, waited = self._start(warm_start, bases)
-        turn, exact, work = Anderson(state.size), 0, empty(state.shape)
-        for iteration in range(1, self.solver.max_iter + 1):
+        rho, point, goal, waited = self._start(warm_start, bases)
+        shape, turn = point.values.shape, Anderson(point.values.size, point.inside.size)
+        moved, exact, work = True, 0, empty(shape)
+        for iteration in range(1, limit + 1):
+            state = point.values
             np.multiply(state, rho, out=work)
             work += targets
-            smooth = bases.solve(work, rho)
+            if moved:  # else they were extrapolated with the point
+                np.divide(bases.coordinates(work), rho, out=point.inside)
+                moved = False
+            smooth, near = bases.solve(work, rho * point.inside, rho)
             reflected = np.multiply(smooth, 2.0, out=work)
             reflected -= state
             reflected *= inverse
@@ -208,36 +183,59 @@ class _Turns:
             dual = loss.conjugate_prox(reflected, 1.0 / rho)
             if np.may_share_memory(dual, work):  # a prox may return what it was given
                 dual = dual.copy()
-            step = np.multiply(root, dual, out=empty(dual.shape))
-            step -= smooth
-            length = float(np.linalg.norm(step))
+            step = _Both.empty(shape, bases)
+            inside = bases.coordinates(np.multiply(root, dual, out=step.values))
+            step.values -= smooth
+            np.subtract(inside, near, out=step.inside)
+            length = float(np.linalg.norm(step.values))
             waited += 1
-            if length <= goal or waited >= _LONGEST_WAIT or iteration == self.solver.max_iter:
-                self.nearby = np.multiply(inverse, smooth, out=empty(smooth.shape))
-                if known:  # by the condition of optimality of the quadratic part
-                    self.nearby_values = values = empty(state.shape)
-                    np.subtract(state, smooth, out=values)
-                    values *= rho
-                    values += targets
-                    values *= inverse
-                due = iteration >= exact + _LONGEST_WAIT or iteration == self.solver.max_iter
-                found, gap = self._judged(dual, due or self.loop.callback is not None)
+            if length <= goal or waited >= _LONGEST_WAIT or iteration == limit:
+                self.nearby = np.multiply(inverse, smooth, out=empty(shape))
+                due = iteration >= exact + _LONGEST_WAIT or iteration == limit
+                if known:
+                    self.nearby_values = self._values(state, smooth, rho, targets, inverse)
+                found: Certified | None
+                if due or not known or self.loop.callback is not None:
+                    found, gap = self._judged(dual)
+                else:
+                    found, gap = self._judged_inside(dual, bases, inside, near)
                 if found is not None:
                     exact = iteration
                     yield Iterate(iteration, found)
-                # certificates cost as much as turns; gaps fall like the square of steps
+                # gaps fall like the square of steps
                 goal, waited = _GOAL * length * np.sqrt(self.solver.tol / gap), 0
             if iteration in _BALANCE_AT:
                 new = self._shift(rho * (state - smooth), root * dual)
                 if max(new / rho, rho / new) > _WORTH_A_NEW_SHIFT:
-                    state = smooth + (rho / new) * (state - smooth)
-                    rho = new
                     turn.forget()
+                    state -= smooth
+                    state *= rho / new
+                    state += smooth
+                    rho, moved = new, True
                     continue
-            plain = state + step if iteration == 1 else None
-            step *= _RELAXATION
-            moved = turn(state.ravel(), step.ravel(), length)
-            state = moved.reshape(step.shape) if plain is None else plain
+            plain = point.flat + step.flat if iteration == 1 else None
+            step.flat *= _RELAXATION
+            following = turn(point.flat, step.flat, length)
+            point = _Both(following if plain is None else plain, shape, bases)
+
+    @staticmethod
+    def _values(
+        state: FloatArray,
+        smooth: FloatArray,
+        rho: float,
+        targets: FloatArray,
+        inverse: FloatArray,
+    ) -> FloatArray:
+        """Values of the quadratic part's function, by its condition of optimality."""
+        values = np.subtract(state, smooth, out=empty(state.shape))
+        values *= rho
+        values += targets
+        values *= inverse
+        return values
+
+    def _bases(self) -> Eigenbases:
+        least = 0.1 * _SHIFTS[0] * np.finfo(float).eps
+        return Eigenbases(self.problem, self.unit, self.solver.tol, least)
 
     def _nothing(self) -> Certified:
         """The function zero: known without a product, and the best one if all others fail."""
@@ -248,43 +246,62 @@ class _Turns:
 
     def _start(
         self, warm_start: WarmStart | None, bases: Eigenbases
-    ) -> tuple[float, FloatArray, float, int]:
+    ) -> tuple[float, _Both, float, int]:
         """Weight ρ, state, length of steps to wait for, and turns waited."""
         problem, root = self.problem, bases.root
+        point = _Both.empty((problem.n_rows, problem.n_outputs), bases)
+        state = point.values
         if warm_start is None:
-            targets = np.broadcast_to(problem.targets, (problem.n_rows, problem.n_outputs))
-            state = bases.solve(root * targets, self.unit)
-            return self.unit, state, 0.0, _LONGEST_WAIT - _FIRST_CHECK
-        start = warm_start.dual
-        values = warm_start.values
+            scaled = np.multiply(root, problem.targets, out=empty(state.shape))
+            state[...] = bases.solve(scaled, bases.coordinates(scaled), self.unit)[0]
+            return self.unit, point, 0.0, _LONGEST_WAIT - _FIRST_CHECK
+        start, values = warm_start.dual, warm_start.values
         if values is None:
             values = problem.design.values(problem.link(start))
-        slope = values - problem.targets
         near = problem.loss.conjugate_prox(start, np.finfo(float).tiny)
-        rho = self._shift(root * slope, root * near)
-        return rho, root * (start + slope / rho), 0.0, _LONGEST_WAIT - _FIRST_WARM
+        slope = np.subtract(values, problem.targets, out=empty(state.shape))
+        slope *= root
+        rho = self._shift(slope, np.multiply(root, near, out=state))
+        slope /= rho
+        np.multiply(root, start, out=state)
+        state += slope
+        return rho, point, 0.0, _LONGEST_WAIT - _FIRST_WARM
 
-    def _judged(self, dual: FloatArray, due: bool) -> tuple[Certified | None, float]:
-        """Certificate of a dual point, with its own model or that of the quadratic part; the gap.
+    def _judged_inside(
+        self, dual: FloatArray, bases: Eigenbases, inside: FloatArray, near: FloatArray
+    ) -> tuple[Certified | None, float]:
+        """Certificate of a dual point with the model of the quadratic part, or None; the gap.
 
-        That model's values are known up to rounding and to what the turns leave out, so that the
-        gap is estimated by one product. Unless a certificate is ``due``, there is none where the
-        estimate is above the tolerance: it takes two to four more.
+        The values of that model are known, and the norm of the other's function in the bases:
+        a gap above the tolerance takes no product, and there is no certificate of it.
         """
         problem, tol = self.problem, self.solver.tol
-        near, values = self.nearby, self.nearby_values
-        assert near is not None
-        if values is not None and not due:
-            lower = problem.dual(dual)
-            gap = problem.certificate(problem.estimate(near, values), lower, dual).relative_gap
-            if not gap <= tol:
-                return None, gap
-            found = problem.with_model(dual, lower, near)
-            if found.certificate.relative_gap <= tol:
-                return found, found.certificate.relative_gap
+        assert self.nearby is not None
+        assert self.nearby_values is not None
+        primal = problem.estimate(self.nearby, self.nearby_values)
+        earned, square = problem.earned(dual), bases.square(inside)
+        gap = problem.certificate(primal, earned - problem.paid(square), dual).relative_gap
+        if not gap <= tol:
+            return None, gap
+        rest = bases.rest(bases.root * dual)
+        lower = problem.dual(dual) if rest is None else earned - problem.paid(square + rest)
+        certificate = problem.certificate(primal, lower, dual)
+        if not certificate.relative_gap <= tol:
+            return None, certificate.relative_gap
+        weights = bases.weights(near)
+        if weights is None:
+            found = problem.with_model(dual, lower, self.nearby)
+            return (found, gap) if found.certificate.relative_gap <= tol else self._judged(dual)
+        offset = np.zeros(problem.n_outputs)
+        return Certified(dual, weights, offset, certificate), certificate.relative_gap
+
+    def _judged(self, dual: FloatArray) -> tuple[Certified, float]:
+        """Certificate of a dual point, with its own model or that of the quadratic part."""
+        problem, tol = self.problem, self.solver.tol
         found = problem.certify(dual)
         if found.certificate.relative_gap > tol:
-            other = problem.with_model(found.dual, found.certificate.dual, near)
+            assert self.nearby is not None
+            other = problem.with_model(found.dual, found.certificate.dual, self.nearby)
             found = problem.best_of(found, other)
         return found, found.certificate.relative_gap
 

@@ -1,0 +1,124 @@
+"""The eigenbases of a decomposable kernel, and points by their coordinates in them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fenchel._memory import empty
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.design import Smoother
+from fenchel.problem import Problem
+
+_CUT = 0.1  # of the tolerance: eigenvalues below that share of the typical curvature are left out
+# of the turns; they change objectives by about their share of the loss, and the certificate is of
+# all of them
+
+
+class Eigenbases:
+    """The matrix M = √c K √c times the output matrix, in its two eigenbases.
+
+    If the outputs are a Markov chain, recursions along the chain replace their eigenbasis.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problem with a decomposable kernel and without intercept.
+    least : float
+        Least eigenvalue that may count in units of the problem; smaller ones are left out.
+    tol : float
+        Relative gap up to which they are left out.
+    unit : float
+        Typical curvature of the conjugate of the loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Gram
+    >>> from fenchel.losses import Squared
+    >>> from fenchel.problem import Problem
+    >>> from fenchel.solvers.eigenbases import Eigenbases
+    >>> design, targets = Gram(np.eye(2), np.eye(1)), np.ones((2, 1))
+    >>> problem = Problem(Squared(), design, targets, np.ones(2), alpha=0.5, fit_intercept=False)
+    >>> bases = Eigenbases(problem, 1.0, tol=1e-6)
+    >>> bases.solve(targets, bases.coordinates(targets), shift=1.0)[0]
+    array([[0.5],
+           [0.5]])
+    """
+
+    def __init__(self, problem: Problem, unit: float, tol: float, least: float = 0.0) -> None:
+        self._problem = problem
+        rows, left = problem.design.spectrum(problem.sample_weight)
+        outputs, right = problem.design.output_spectrum
+        rows = rows / problem.alpha
+        least = max(_CUT * tol, least) * unit
+        self._some = some = rows * outputs.max(initial=0.0) > least
+        self._rest, self._left_out = rows[~some], left
+        self._rows, self._left = rows[some], _columns(left, some)
+        self._chain = problem.design.output_chain
+        if self._chain is None:
+            few = outputs * rows.max(initial=0.0) > least
+            self._right = _columns(right, few)
+            self._values = np.multiply.outer(self._rows, outputs[few])
+            self.shape = self._values.shape
+        else:
+            self.shape = (problem.n_outputs, len(self._rows))
+        self._smoother: tuple[float, Smoother] | None = None
+        self.root = np.sqrt(problem.weight)[:, None]
+
+    def coordinates(self, values: FloatArray) -> FloatArray:
+        """Coordinates of a point (n, p) in the bases; in those of the rows if there is a chain."""
+        if self._chain is None:
+            return self._left.T @ values @ self._right
+        return values.T @ self._left
+
+    def solve(
+        self, values: FloatArray, inside: FloatArray, shift: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """(shift + M)⁻¹ values, (n, p), and its coordinates; ``inside`` are those of values."""
+        if self._chain is None:
+            image = inside * (self._values / (self._values + shift))
+            solved = self._left @ image @ self._right.T
+        else:
+            if self._smoother is None or self._smoother[0] != shift:
+                self._smoother = shift, self._chain.smoother(self._rows / shift)
+            image = self._smoother[1](inside)
+            solved = np.dot(self._left, image.T, out=empty(values.shape))
+        np.subtract(values, solved, out=solved)
+        solved /= shift
+        left = inside - image
+        left /= shift
+        return solved, left
+
+    def square(self, inside: FloatArray) -> float:
+        """Return vᵀ M v of a point v from its coordinates, without what the bases leave out."""
+        if self._chain is None:
+            return float(np.einsum("ij,ij,ij->", inside, inside, self._values))
+        return float(self._rows @ self._chain.forms(inside))
+
+    def rest(self, values: FloatArray) -> float | None:
+        """Return what :meth:`square` leaves out; None if that takes as long as all of it."""
+        if self._chain is None:
+            return None
+        if len(self._rest) == 0:
+            return 0.0
+        outside = values.T @ self._left_out[:, ~self._some]
+        return float(self._rest @ self._chain.forms(outside))
+
+    def weights(self, inside: FloatArray) -> FloatArray | None:
+        """Return weights of the function of a point with these coordinates, None if unknown.
+
+        Its values are M times that, without what the bases leave out.
+        """
+        problem = self._problem
+        pulled = problem.design.pulled_spectrum(problem.sample_weight)
+        if pulled is None:
+            return None
+        inside = inside.T if self._chain is not None else inside @ self._right.T
+        pulled = _columns(pulled, self._some) @ inside
+        pulled /= np.sqrt(problem.alpha)
+        return problem.design.weights_of(pulled)
+
+
+def _columns(matrix: FloatArray, some: AnyArray) -> FloatArray:
+    """Those columns; the matrix itself where they are all."""
+    return matrix if some.all() else np.ascontiguousarray(matrix[:, some])
