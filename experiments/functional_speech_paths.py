@@ -227,9 +227,9 @@ class Fold:
         dual = solution.dual / scale
         fitted = self.design.directions(solution.weights) / unit  # known from its certificate
         predicted = self.predict(solution.weights) / unit
-        if solution.source is None or solution.source is solution.dual:
+        if solution.source is solution.dual:
             return Point(dual, fitted, dual, fitted, predicted)
-        model, image = solution.source / scale, self.design.image(dual)
+        model, image = solution.weights / unit, self.design.image(dual)
         return Point(dual, image, model, fitted, predicted)
 
     def _good(self, judged: Judged) -> bool:

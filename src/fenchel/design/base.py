@@ -247,9 +247,9 @@ class Design:
         """Spectrum of √s K √s, s the normalized weights; cached for the last weights."""
         raise NotImplementedError(f"{type(self).__name__} has no scalar kernel")
 
-    def pulled_spectrum(self, sample_weight: FloatArray) -> FloatArray | None:
-        """What :meth:`pull` gives of √s V, V the vectors of the spectrum, (r, k); or None."""
-        return None
+    def pulled_spectrum(self, sample_weight: FloatArray) -> FloatArray:
+        """What :meth:`pull` gives of √s V, V the vectors of the spectrum, (r, k)."""
+        raise NotImplementedError(f"{type(self).__name__} has no scalar kernel")
 
     @cached_property
     def output_matrix(self) -> FloatArray:
@@ -282,6 +282,7 @@ class Coupled(Design):
 
     coupling: FloatArray
     _spectrum: tuple[FloatArray, Spectrum] | None = None
+    _pulled: tuple[Spectrum, FloatArray] | None = None
 
     def _with(self, coupling: FloatArray) -> Coupled:
         """The same rows with other outputs."""
@@ -289,6 +290,10 @@ class Coupled(Design):
 
     def _decomposed(self, root: FloatArray) -> Spectrum:
         """Spectrum of K times the roots (n, 1) of the weights from both sides."""
+        raise NotImplementedError
+
+    def _pull_all(self, push: FloatArray) -> FloatArray:
+        """What :meth:`pull` gives of all rows, for any number of columns."""
         raise NotImplementedError
 
     def _scalar_diagonal(self) -> FloatArray:
@@ -316,6 +321,14 @@ class Coupled(Design):
             root = np.sqrt(sample_weight / sample_weight.sum())[:, None]
             self._spectrum = sample_weight, self._decomposed(root)
         return self._spectrum[1]
+
+    def pulled_spectrum(self, sample_weight: FloatArray) -> FloatArray:
+        """Computed once for a spectrum."""
+        spectrum = self.spectrum(sample_weight)
+        if self._pulled is None or self._pulled[0] is not spectrum:
+            root = np.sqrt(sample_weight / sample_weight.sum())[:, None]
+            self._pulled = spectrum, self._pull_all(root * spectrum.vectors)
+        return self._pulled[1]
 
     def diagonal(self) -> FloatArray:
         size = float(np.vdot(self.coupling, self.coupling)) / self.n_outputs

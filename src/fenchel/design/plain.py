@@ -45,7 +45,6 @@ class Plain(Coupled):
     """
 
     features: FloatArray
-    _pulled: tuple[Spectrum, FloatArray] | None = None
 
     def __init__(self, features: FloatArray, coupling: FloatArray) -> None:
         self.features, self.coupling = features, coupling
@@ -150,15 +149,8 @@ class Plain(Coupled):
         values, inner = eigh(triangle @ triangle.T, check_finite=False)
         return in_order(values, basis @ inner)
 
-    def pulled_spectrum(self, sample_weight: FloatArray) -> FloatArray:
-        """Computed once for a spectrum."""
-        spectrum = self.spectrum(sample_weight)
-        if self._pulled is None or self._pulled[0] is not spectrum:
-            root = np.sqrt(sample_weight / sample_weight.sum())[:, None]
-            pull, scaled = self.pull, root * spectrum.vectors
-            pulled = self.blocks.sum(lambda rows: (pull(rows, scaled[rows]),))[0]
-            self._pulled = spectrum, pulled
-        return self._pulled[1]
+    def _pull_all(self, push: FloatArray) -> FloatArray:
+        return self.blocks.sum(lambda rows: (self.pull(rows, push[rows]),))[0]
 
     def _scalar_diagonal(self) -> FloatArray:
         def squares(rows: slice) -> FloatArray:

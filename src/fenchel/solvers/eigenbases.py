@@ -104,15 +104,13 @@ class Eigenbases:
         outside = values.T @ self._left_out[:, ~self._some]
         return float(self._rest @ self._chain.forms(outside))
 
-    def weights(self, inside: FloatArray) -> FloatArray | None:
-        """Return weights of the function of a point with these coordinates, None if unknown.
+    def weights(self, inside: FloatArray) -> FloatArray:
+        """Return weights of the function of a point with these coordinates.
 
         Its values are M times that, without what the bases leave out.
         """
         problem = self._problem
         pulled = problem.design.pulled_spectrum(problem.sample_weight)
-        if pulled is None:
-            return None
         inside = inside.T if self._chain is not None else inside @ self._right.T
         pulled = _columns(pulled, self._some) @ inside
         pulled /= np.sqrt(problem.alpha)
