@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fenchel.design import distinct_rows, row_keys
+from fenchel.design.content import sample_by_content
 
 
 @pytest.mark.parametrize("size", [1.0, 1.5e308, 1e-320])
@@ -79,3 +80,25 @@ def test_rows_with_equal_features_leave_room_for_others():
         again = distinct_rows(X[order], y[order], weight, n_rows)
         np.testing.assert_array_equal(again[1], rows)
         np.testing.assert_array_equal(again[2], targets)
+
+
+def test_a_sample_of_many_rows_is_in_proportion_to_weights_however_they_are_written():
+    rng = np.random.default_rng(3)
+    X, weight = rng.uniform(size=(60_000, 1)), rng.integers(1, 4, 60_000)
+    weight[X[:, 0] > 0.5] *= 3
+    sample = sample_by_content(X, weight.astype(float), 1000)
+    assert len(sample) == len(np.unique(sample)) == 1000
+    assert np.mean(sample > 0.5) == pytest.approx(0.75, abs=0.04)  # 3 standard errors
+    again = rng.permutation(np.repeat(X, weight, axis=0))
+    np.testing.assert_array_equal(sample_by_content(again, np.ones(len(again)), 1000), sample)
+
+
+def test_a_value_that_many_rows_have_is_in_samples_of_many_rows():
+    """It has one key: rows with the smallest keys would be all or none of them."""
+    X = np.random.default_rng(4).uniform(size=(60_000, 1))
+    X[::5] = 0.0
+    sample = sample_by_content(X, np.ones(60_000), 1000)
+    assert np.mean(sample == 0.0) == pytest.approx(0.2, abs=0.001)
+    targets = np.arange(60_000.0)[:, None]
+    rows = distinct_rows(X, targets, np.ones(60_000), 1000, exact=False)[1]
+    assert np.mean(rows == 0.0) == pytest.approx(0.2, abs=0.04)
