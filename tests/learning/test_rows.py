@@ -356,7 +356,7 @@ def test_few_levels_of_many_rows_are_learned(seed):
     np.testing.assert_allclose(model.predict([[0.0], [1.0]]), means, atol=0.03)
 
 
-@pytest.mark.parametrize("share", [0.08, 0.3])
+@pytest.mark.parametrize("share", [0.02, 0.08, 0.3])
 def test_a_value_that_many_rows_have_is_not_held_out_whole(share):
     """What others say of it is no more than chance: what was learned was too smooth or rough."""
     rng = np.random.default_rng(0)
@@ -365,7 +365,7 @@ def test_a_value_that_many_rows_have_is_not_held_out_whole(share):
     grid = np.linspace(0.0, 1.0, 51)
     wanted = 2.0 * (grid == 0.0) + np.sin(6.0 * grid)
     apart = KernelRidge().fit(x[:, None], y).predict(grid[:, None]) - wanted
-    assert np.sqrt(np.mean(apart**2)) < 0.02  # was 0.07 and 0.42
+    assert np.sqrt(np.mean(apart**2)) < 0.025  # was 0.24, 0.07 and 0.42
 
 
 @pytest.mark.parametrize("estimator", [KernelRidge, ExpectileRegressor])

@@ -19,7 +19,7 @@ from fenchel.design.content import ODD, Keys, distinct_rows, mixed, row_keys
 from fenchel.kernels import SparsePoints
 
 _ROUNDING = 1e-9  # of weights
-_LEVELS = 4  # times the folds: fewer different features are not held out together
+_MANY = 8.0  # times the rows of most features, or an eighth of all, are no sample seen again
 _FEWER = 0.75  # different features than cells of a table: most have several targets
 _MANY_THERE = 0.2  # of the rows: of few cells, it matters little if all rows are held out
 _LOOKED_AT = 20_000  # different rows
@@ -237,14 +237,14 @@ class _Together(NamedTuple):
         features, rows = table.T
         _, place, sizes = np.unique(features, return_inverse=True, return_counts=True)
         few = 2 * len(sizes) >= times.sum()  # at most two rows with the same features, on average
-        if len(sizes) < _LEVELS * n_folds or sizes.max() * n_folds > len(table):
+        if len(sizes) < 4 * n_folds or sizes.max() * n_folds > len(table):
             if codes is None and len(sizes) > _FEWER * len(table):
                 codes = are_codes(X, few)  # which tell pure cells of a table from copies of rows
             return cls(rows, bool(codes), True, len(sizes))
         if len(sizes) == len(table):
             return cls(features, bool(codes), False, len(sizes))
         codes = are_codes(X, few) if codes is None else codes
-        many = _LEVELS * n_folds * sizes > len(table)  # as those of a level that is one of few
+        many = sizes > _MANY * min(float(np.median(sizes)), len(table) / _MANY**2)
         keys = rows if codes else np.where(many[place], rows, features)
         return cls(keys, codes, codes, len(sizes))
 
