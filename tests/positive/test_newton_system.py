@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fenchel.losses import Pinball
-from fenchel.positive import LinearPart, PSDPart, PSDProblem, Residual
-from fenchel.positive._solution import start_of
+from fenchel import NonNegativeRegressor
+from fenchel.losses import Pinball, Squared
+from fenchel.positive import LinearPart, PSDPart, PSDProblem, Residual, _sampled, solvers
+from fenchel.positive._sampled import SampledSystem
+from fenchel.positive._solution import Start, start_of
 from fenchel.positive._system import Curvature, NewtonSystem
 
 N, P, RIDGE = 70, 3, 0.3
@@ -25,7 +27,9 @@ def problem_of(random):
 
 @pytest.mark.parametrize("diagonal", [True, False])
 @pytest.mark.parametrize("some", [False, True])
-def test_a_solution_solves_the_system(diagonal, some):
+@pytest.mark.parametrize("sampled", [0, 20, 100])
+def test_a_solution_solves_the_system(diagonal, some, sampled, monkeypatch):
+    monkeypatch.setattr(_sampled, "_ROWS", P * sampled)
     random = np.random.default_rng(0)
     problem = problem_of(random)
     rows = np.flatnonzero(random.random(N) < 0.6) if some else np.arange(N)
@@ -35,8 +39,12 @@ def test_a_solution_solves_the_system(diagonal, some):
         blocks = np.einsum("ijj->ij", blocks)
     spectra = start_of(problem, None, 0.1).spectra
     curvature = Curvature(problem, spectra, np.ones((N, P)))
-    system = NewtonSystem(curvature, rows, blocks, RIDGE)
-    assert not system.in_rows
+    if sampled:
+        system = SampledSystem(curvature, rows, blocks, RIDGE)
+        assert len(system.factor[0]) == P * min(sampled, len(rows))
+    else:
+        system = NewtonSystem(curvature, rows, blocks, RIDGE)
+        assert not system.in_rows
     right, own = random.normal(size=curvature.width), random.normal(size=1)
     w, b, _ = system.solve(right, own)
 
@@ -47,7 +55,58 @@ def test_a_solution_solves_the_system(diagonal, some):
     else:
         weighted[rows] = np.einsum("ijk,ik->ij", blocks, change[rows])
     pulled = curvature.pull(weighted / problem.weight[:, None])
-    np.testing.assert_allclose(w + pulled, right, atol=1e-9)
+    atol = 1e-6 if sampled else 1e-9
+    np.testing.assert_allclose(w + pulled, right, atol=atol)
     np.testing.assert_allclose(
-        -problem.outward.T @ weighted.sum(axis=0) + RIDGE * b, own, atol=1e-9
+        -problem.outward.T @ weighted.sum(axis=0) + RIDGE * b, own, atol=atol
     )
+
+
+@pytest.mark.parametrize("combined", [False, True])
+def test_products_of_rows_by_divided_differences_are_those_of_pairs(combined):
+    """Up to what is little beside the weights."""
+    random, r = np.random.default_rng(1), 70
+    features = random.normal(size=(N, r)) * np.geomspace(1.0, 0.1, r)
+    mixing = random.normal(size=(40, N)) / N if combined else None
+    n = 40 if combined else N
+    loss = Residual(Squared(), random.normal(size=(n, 1)))
+    part = PSDPart(features, 1e-3, 0.01, combinations=mixing)
+    problem = PSDProblem(loss, [part], np.full(n, 1.0 / n))
+    dual = problem.loss.conjugate_prox(random.normal(size=(n, 1)), 1.0)
+    spectra = start_of(problem, Start(dual, np.zeros(0)), 0.1).spectra
+    curvature = Curvature(problem, spectra, np.full((n, 1), 1.0 / n))
+    (columns,) = curvature.parts
+    assert columns.width > 30 * r  # otherwise it is the product of the columns itself
+    block = columns.columns(slice(None))
+    products = block.T @ block
+    apart = np.abs(columns.gram() - products).max()
+    assert apart <= 2e-3 * n  # both leave out 1e-4 beside weights of 1 / n
+    assert 0.0 < apart < 1e-4 * products.max()
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "absolute", "huber"])
+def test_a_fit_by_conjugate_gradients_is_that_by_factors(loss, monkeypatch):
+    random = np.random.default_rng(2)
+    X = random.normal(size=(150, 4))
+    y = random.poisson(np.exp(X[:, 0])).astype(float)
+    made = []
+
+    class Watched(SampledSystem):
+        def __init__(self, *given):
+            made.append(given)
+            super().__init__(*given)
+
+    fits = []
+    for pays in (False, True):
+        Watched.pays = staticmethod(lambda _, count, pays=pays: pays and count > 10)
+        for module in (_sampled, solvers):
+            monkeypatch.setattr(module, "SampledSystem", Watched)
+        monkeypatch.setattr(_sampled, "_ROWS", 40)
+        monkeypatch.setattr(solvers, "takes_rows", lambda _: False)
+        settings = {"learn": False, "alpha": 1e-3}
+        settings["solver"] = "newton" if loss == "huber" else "proximal_newton"
+        fits.append(NonNegativeRegressor(loss, **settings).fit(X, y))
+        assert bool(made) == pays
+    one, other = (fit.certificate_ for fit in fits)
+    assert max(one.relative_gap, other.relative_gap) <= 1e-6
+    assert abs(one.primal - other.primal) <= one.gap + other.gap

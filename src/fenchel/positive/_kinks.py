@@ -31,8 +31,7 @@ class RowGrams:
         if self._grams is None:
             n = len(self.curvature.problem.weight)
             check_time(2.0 * n * n * self.curvature.width)
-            blocks = [part.columns(slice(None)) for part in self.curvature.parts]
-            self._grams = [block.T @ block for block in blocks]
+            self._grams = [part.gram() for part in self.curvature.parts]
         total = np.zeros((len(rows), len(rows)))
         pairs = np.ix_(rows, rows)
         for gram, along in zip(self._grams, self.curvature.directions, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +22,8 @@ _NEGLIGIBLE = 1e-4  # pairs beside the identity: as many steps with 0 to 0.01; s
 # a share of about the root of it. Densities of 10 000 rows of two columns take 23 steps with 1e-4
 # and with 1; 1.6 times the time with 1e-4.
 _LEFT_OUT = 0.1
+_CURVED = 30  # times the features: of more pairs, rows have products by divided differences,
+# which take 10 to 30 products of the features with 300 of them
 _ROUNDING = 1e-15  # of eigenvalues of divided differences beside the largest
 
 
@@ -104,7 +107,7 @@ class Curvature:
         few = self.problem.squares[k] is None or len(part.features) <= r * (r + 1) // 2
         pairs = self._pairs(spectra, k, weight) if few else spectra.pairs(k)
         rows = self.problem.cone.rows(spectra, k, pairs)[self.active]
-        return PairColumns(spectra, k, pairs, part), rows
+        return PairColumns(spectra, k, pairs, part, float(weight.sum())), rows
 
     def _pairs(self, spectra: Spectra, k: int, weight: FloatArray) -> Pairs:
         """Pairs whose columns, weighted by S, are not negligible beside the identity."""
@@ -200,13 +203,27 @@ class FeatureColumns:
         some = self.features[rows].T
         return some if self.mixing is None else self.mixing.T @ some
 
+    def some(self, rows: IntArray) -> FeatureColumns:
+        """The columns of some rows."""
+        return FeatureColumns(self.features[rows], self.mixing)
+
+    def gram(self, least: float = 0.0) -> FloatArray:
+        """Products of all rows, (n, n)."""
+        columns = self.columns(slice(None))
+        return np.asarray(columns.T @ columns)
+
 
 class PairColumns:
-    """Columns that are products of two features, turned to the eigenvectors."""
+    """Columns that are products of two features, turned to the eigenvectors.
 
-    def __init__(self, spectra: Spectra, k: int, pairs: Pairs, part: PSDPart) -> None:
+    ``weight`` is the sum of S over the rows.
+    """
+
+    def __init__(
+        self, spectra: Spectra, k: int, pairs: Pairs, part: PSDPart, weight: float
+    ) -> None:
         self.spectra, self.k, self.pairs, self.part = spectra, k, pairs, part
-        self.width = len(pairs.root)
+        self.width, self.weight = len(pairs.root), weight
 
     def pull(self, weight: FloatArray) -> FloatArray:
         """Columnsᵀ weight."""
@@ -227,6 +244,22 @@ class PairColumns:
             return self._of(part.features[rows])
         return self._of(part.features) @ part.combinations[rows].T
 
+    def some(self, rows: IntArray) -> PairColumns:
+        """The columns of some rows, where there are no combinations of rows."""
+        part = replace(self.part, features=self.part.features[rows])
+        return PairColumns(self.spectra, self.k, self.pairs, part, self.weight)
+
+    def gram(self, least: float = _NEGLIGIBLE) -> FloatArray:
+        """Products of all rows, (n, n); of many pairs without what is ``least`` beside S."""
+        part, vectors = self.part, self.spectra.vectors[self.k]
+        if self.width <= _CURVED * vectors.shape[1]:
+            columns = self.columns(slice(None))
+            return np.asarray(columns.T @ columns)
+        turned, curvature = part.features @ vectors, self.spectra.curvature(self.k)
+        products = _curved_squares(turned, curvature, self.weight, least)
+        some = part.combinations
+        return products if some is None else np.asarray(some @ (some @ products).T)
+
     def _of(self, features: FloatArray) -> FloatArray:
         turned = self.spectra.vectors[self.k].T @ features.T
         block = turned[self.pairs.first]
@@ -235,7 +268,9 @@ class PairColumns:
         return np.asarray(block)
 
 
-def _curved_squares(turned: FloatArray, curvature: FloatArray, weight: float) -> FloatArray:
+def _curved_squares(
+    turned: FloatArray, curvature: FloatArray, weight: float, least: float = _LEFT_OUT
+) -> FloatArray:
     r"""The matrix :math:`\sum_{ab} h_{ab} (v_{ia} v_{ib}) (v_{ja} v_{jb})` of rows v, (m, r).
 
     There are r (r + 1) / 2 products, but the divided differences h have few eigenvalues of any
@@ -252,7 +287,7 @@ def _curved_squares(turned: FloatArray, curvature: FloatArray, weight: float) ->
     values, vectors = np.linalg.eigh(size[:, None] * curvature * size)
     length = float(np.einsum("ij,ij->i", turned, turned).max())
     left_out = np.abs(values) * (weight * length)
-    kept = (left_out > _LEFT_OUT) & (np.abs(values) > _ROUNDING * np.abs(values).max())
+    kept = (left_out > least) & (np.abs(values) > _ROUNDING * np.abs(values).max())
     shares = (vectors[:, kept] / size[:, None]).T
     total = np.zeros((m, m))
     at_once = max(1, _BLOCK_VALUES // (m * max(m, turned.shape[1])))
@@ -299,7 +334,7 @@ class NewtonSystem:
     ) -> None:
         self.curvature = curvature
         problem = curvature.problem
-        root = _roots(blocks)
+        root = roots_of(blocks)
         whole = len(active) == len(problem.weight)
         count = len(active) * root.shape[1]
         outward = problem.outward
@@ -322,10 +357,10 @@ class NewtonSystem:
         for start in range(0, len(active), max(size, 1)):
             part = slice(start, start + size)
             rows = part if whole else active[part]
-            check_time(_operations(curvature.width, len(active[part]) * root.shape[1]))
+            check_time(operations(curvature.width, len(active[part]) * root.shape[1]))
             if not self.in_rows:
                 curvature.add_products(rows, blocks[part], matrix, crossed)
-                own += _between(outward, blocks[part])
+                own += between_outputs(outward, blocks[part])
                 continue
             self.design = design = curvature.design(rows, root[part])
             border = (root[part] @ outward).reshape(design.shape[1], m)
@@ -368,19 +403,19 @@ class NewtonSystem:
         return w, np.asarray(rest[: self.n_offsets]), np.asarray(rest[self.n_offsets :])
 
 
-def _between(outward: FloatArray, blocks: FloatArray) -> FloatArray:
+def between_outputs(outward: FloatArray, blocks: FloatArray) -> FloatArray:
     """OᵀSO."""
     if blocks.ndim == 2:
         return np.asarray(outward.T @ (blocks.sum(axis=0)[:, None] * outward))
     return np.asarray(outward.T @ blocks.sum(axis=0) @ outward)
 
 
-def _operations(width: int, count: int) -> float:
+def operations(width: int, count: int) -> float:
     """Of a block of columns (width, count) and their products in the smaller space."""
     return _MADE * width * count + 2.0 * width * count * min(width, count)
 
 
-def _roots(blocks: FloatArray) -> FloatArray:
+def roots_of(blocks: FloatArray) -> FloatArray:
     """R with Rᵀ R = S, row by row: (n, q, p) for blocks (n, p) or (n, p, p)."""
     if blocks.ndim == 2:
         if blocks.shape[1] == 1:

@@ -94,9 +94,8 @@ class NonNegativeRegressor(PositiveRegressor):
     rank : int, optional
         Maximum number of features; at most 300 by default.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
-        "auto" is "newton" if the conjugate of the loss is smooth. If the conjugate is quadratic on
-        a box, it is "newton" down to a gap of 1e-4, followed by "proximal_newton". Otherwise it is
-        "proximal_newton".
+        "auto" is "proximal_newton", for losses whose conjugate is quadratic on an interval, such as
+        "absolute" and "huber", after "newton" down to a gap of 1e-4. Other losses have no "newton".
     tol : float, default=1e-6
         Relative duality gap to reach, in units of the mean loss of the best constant.
     max_iter : int, default=200

@@ -18,6 +18,7 @@ from fenchel.positive._barrier import begin
 from fenchel.positive._fista import DualFista
 from fenchel.positive._kinks import KinkSystem, RowGrams
 from fenchel.positive._row_system import ARMIJO, HALVINGS, RowSteps, RowSystem, takes_rows
+from fenchel.positive._sampled import SampledSystem, system_of
 from fenchel.positive._solution import (
     ROUNDING,
     Certified,
@@ -158,7 +159,7 @@ class DualNewton(PSDSolver):
         weight = problem.weight
         blocks = weight.reshape(-1, *[1] * (inverse.ndim - 1)) * inverse
         curvature = Curvature(problem, point.spectra, blocks)
-        system = NewtonSystem(curvature, np.arange(len(weight)), blocks, 0.0)
+        system = system_of(curvature, np.arange(len(weight)), blocks, 0.0)
         miss = problem.cone.right - point.spectra.attained
         missing, rest, outward = curvature.missing(miss), z - slope, problem.outward
         change, offset = np.zeros_like(rest), np.zeros(outward.shape[1])
@@ -352,7 +353,9 @@ class _Model:
             broad = (sigma * weight[active]).reshape(-1, *[1] * (jacobian.ndim - 1))
             blocks = broad * jacobian[active]
             system: NewtonSystem
-            if self.grams.smaller(jacobian):
+            if SampledSystem.pays(curvature, int(np.count_nonzero(jacobian))):
+                system = SampledSystem(curvature, active, blocks, rho)
+            elif self.grams.smaller(jacobian):
                 system = KinkSystem(self.grams, sigma * weight[:, None] * jacobian, rho)
             else:
                 system = NewtonSystem(curvature, active, blocks, rho)
