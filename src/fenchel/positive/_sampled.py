@@ -17,8 +17,8 @@ from fenchel.positive._system import (
     roots_of,
 )
 
-# Coordinates of the sample. On 8000 rows of 25 columns 500 take a quarter more iterations, and 2000
-# a quarter less, but more time for the factor.
+# Coordinates of the sample. On 8000 rows of 25 columns 500 take a quarter more iterations, and
+# 2000 a quarter less, but more time for the factor.
 _ROWS = 1000
 _LEFT_OUT = 0.1  # of products beside S
 _NEAR, _PRECISE = 1e-2, 1e-8  # relative residuals, without and with conditions or offsets. What is

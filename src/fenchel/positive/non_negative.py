@@ -94,8 +94,9 @@ class NonNegativeRegressor(PositiveRegressor):
     rank : int, optional
         Maximum number of features; at most 300 by default.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
-        "auto" is "proximal_newton", for losses whose conjugate is quadratic on an interval, such as
-        "absolute" and "huber", after "newton" down to a gap of 1e-4. Other losses have no "newton".
+        "auto" is "proximal_newton", and before it "newton" down to a gap of 1e-4 if the conjugate
+        of the loss is quadratic on an interval, as for "absolute" and "huber". Other losses have
+        no "newton".
     tol : float, default=1e-6
         Relative duality gap to reach, in units of the mean loss of the best constant.
     max_iter : int, default=200
