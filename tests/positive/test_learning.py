@@ -300,6 +300,93 @@ def test_columns_of_a_density_have_widths_of_their_own():
     assert density.score(new) > max(alike) + 0.05
 
 
+def rounded(values, step):
+    return np.rint(values / step) * step
+
+
+def divergence(density, truth, rows):
+    """From the truth, given by log-densities of new rows."""
+    return np.mean(truth(rows) - density.score_samples(rows))
+
+
+def two_equal_modes(rows):
+    return np.log(0.5 * norm.pdf(rows, -1.5, 0.5) + 0.5 * norm.pdf(rows, 1.5, 0.5))
+
+
+@pytest.mark.parametrize("n", [200, 3000])
+def test_rounded_numbers_keep_their_modes(n):
+    random = np.random.default_rng(0)
+    x, new = (random.choice([-1.5, 1.5], m) + 0.5 * random.normal(size=m) for m in (n, 3000))
+    density = DensityEstimator().fit(rounded(x, 0.8))
+    assert divergence(density, two_equal_modes, new) < 0.08  # it was 0.3
+    assert density.alpha_ == 0.01  # few different rows
+    values, counts = np.unique(rounded(x, 0.8), return_counts=True)
+    same = DensityEstimator().fit(values, sample_weight=counts)
+    assert same.kernel_.length_scale == pytest.approx(density.kernel_.length_scale, rel=1e-9)
+    shares = DensityEstimator().fit(rounded(x, 0.8), sample_weight=np.full(n, 0.37))
+    assert shares.kernel_.length_scale == pytest.approx(density.kernel_.length_scale, rel=1e-9)
+
+
+def test_rounded_numbers_with_one_mode_are_not_smoothed_away():
+    random = np.random.default_rng(0)
+    x, new = random.normal(size=3000), random.normal(size=3000)
+    density = DensityEstimator().fit(rounded(x, 0.5))
+    assert density.alpha_ == 0.1  # 14 different rows
+    assert divergence(density, norm.logpdf, new) < 0.008  # it was 0.02
+
+
+def test_the_width_of_cells_is_by_the_likelihood_of_single_repeats():
+    x = rounded(np.random.default_rng(0).normal(size=80), 0.7)
+    density = DensityEstimator().fit(x)
+    by_rule = DensityEstimator(learn=False).fit(x).kernel_.length_scale[0]
+
+    def criterion(width):
+        total = 0.0
+        for i, value in enumerate(x):
+            near = norm.pdf(value, np.delete(x, i), 0.5 * width).mean()
+            far = cauchy.pdf(value, np.median(np.unique(x)), np.unique(x).std())
+            total += np.log((1.0 - 80**-3.0) * near + 80**-3.0 * far)
+        return -total / 80
+
+    width = density.kernel_.length_scale[0]
+    assert 1.2 * 0.7 <= width <= by_rule
+    assert density.learned_.criterion == pytest.approx(criterion(width), rel=1e-9)
+    values = [criterion(each) for each in np.geomspace(1.2 * 0.7, by_rule, 60)]
+    assert criterion(width) < min(values) + 3.0 / 80 + 1e-9
+
+
+@pytest.mark.parametrize("step", [0.5, 1.0])
+def test_values_that_repeat_in_one_of_two_columns_are_no_spikes(step):
+    random = np.random.default_rng(0)
+    rows, new = (random.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], m) for m in (500, 2000))
+    truth = stats.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]]).logpdf
+    rows[:, 0] = rounded(rows[:, 0], step)
+    density = DensityEstimator().fit(rows)
+    assert divergence(density, truth, new) < 0.2  # it was 24 and more
+    assert density.kernel_.length_scale[0] >= 0.85 * step * (1.0 - 1e-9)
+
+
+def test_a_frequent_value_beside_another_column_is_no_spike():
+    random = np.random.default_rng(0)
+
+    def draw(n):
+        amount = np.where(random.random(n) < 0.5, 0.0, rounded(random.exponential(size=n), 0.1))
+        return np.column_stack([amount, amount + random.normal(size=n)])
+
+    rows, new = draw(300), draw(2000)
+    positive = new[new[:, 0] > 0.0]
+    learned, by_rule = (DensityEstimator(learn=learn).fit(rows) for learn in (True, False))
+    assert learned.score(positive) > by_rule.score(positive) - 0.1  # it was 0.7 less
+
+
+def test_a_class_beside_a_number_is_not_smoothed():
+    random = np.random.default_rng(0)
+    group = random.integers(0, 2, 300) * 1.0
+    rows = np.column_stack([group, 4.0 * group + random.normal(size=300)])
+    mean = DensityEstimator().fit(rows).predict_distribution([[0.0], [1.0]]).mean()
+    np.testing.assert_allclose(mean, [0.0, 4.0], atol=0.3)
+
+
 def test_the_likelihood_of_rows_left_out_of_two_columns_is_by_its_definition():
     rows = two_columns(40)
     density = DensityEstimator().fit(rows)

@@ -79,7 +79,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     ----------
     alpha : float, optional
         Strength of the squared norm of A, > 0 (λ₂ in the paper). The default is 0.1 if the kernel
-        width is learned and 0.01 otherwise.
+        width is learned from at least 12 distinct rows, and 0.01 otherwise.
     trace_penalty : float, default=1e-3
         Strength of the trace of A, >= 0 (λ₁ in the paper). It lowers the rank.
     kernel : None, str, kernel or callable, default=None
@@ -93,8 +93,12 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     learn : bool or Learning, default=True
         Whether to learn the multiple c. It maximizes the leave-one-out likelihood of a normal
         kernel density with half these length scales, which has a closed form. Repeats of a row are
-        left out with it. The number of distinct rows used is limited by
-        :class:`fenchel.learning.Learning`. With fewer than 12 distinct rows nothing is learned.
+        left out with it, unless fewer than 12 distinct rows hold nine tenths of the weight. Such
+        rows are cells of rounded numbers or counts, and are left out one repeat at a time; whole
+        weights are numbers of repeats. Where values repeat in a column, its length scale is at
+        least about the distance between them. The number of distinct rows used is limited by
+        :class:`fenchel.learning.Learning`. With fewer than 12 rows, or fewer than 12 distinct ones
+        that are no cells, nothing is learned.
     conditions : sequence of Condition, default=()
         Linear conditions on the density besides its integral: other integrals, values, derivatives
         and moments, such as a mean. See :class:`Condition`.
@@ -247,8 +251,10 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         support = self._checked_support(rows)
         if learns and self.kernel is None and getattr(self.features, "kernel", None) is None:
             options = self.learn if isinstance(self.learn, Learning) else Learning()
-            alpha = _STRENGTH_LEARNED if self.alpha is None else float(self.alpha)
-            self._learned = learned_width(rows, weight, _length_scales, options, alpha, watch)
+            alphas = _STRENGTH, _STRENGTH_LEARNED
+            if self.alpha is not None:
+                alphas = float(self.alpha), float(self.alpha)
+            self._learned = learned_width(rows, weight, _length_scales, options, alphas, watch)
         inputs = self._mapped(X, sample_weight)
         with threads_that_pay(max(inputs.features.shape)):
             found = moment(inputs.feature_map, support)
