@@ -12,7 +12,7 @@ import positive_referee as referee
 from contract_cases import with_checks
 from fenchel.features import Nystroem, PivotedCholesky
 from fenchel.kernels import Gaussian, Matern
-from fenchel.positive import ConeRegressor, NonNegativeRegressor
+from fenchel.positive import Condition, ConeRegressor, NonNegativeRegressor
 
 TUBE = "epsilon_insensitive"
 LOSSES = ["squared", "huber", "pinball", "poisson"]
@@ -269,3 +269,51 @@ def test_too_few_steps_are_told():
     X, y, _ = data()
     with pytest.warns(ConvergenceWarning, match="relative gap of"):
         NonNegativeRegressor(max_iter=1, alpha=1e-6).fit(X, y)
+
+
+CELLS = np.array([1.0, 3.0, 0.5, 6.0])
+
+
+def counts_of_cells(n, seed=0):
+    random = np.random.default_rng(seed)
+    cell = random.integers(0, 4, n)
+    return np.eye(4)[cell], random.poisson(CELLS[cell]).astype(float)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_cells_of_many_counts_are_not_shrunk(seed):
+    X, y = counts_of_cells(3000, seed)
+    model = NonNegativeRegressor("poisson").fit(X, y)
+    own = [y[X[:, k] == 1.0].mean() for k in range(4)]
+    np.testing.assert_allclose(model.predict(np.eye(4)), own, atol=0.12)  # it was 0.3 and more
+    assert model.with_learned().fit(X, y).alpha_ == model.alpha_
+
+
+def test_a_weaker_strength_does_not_depend_on_repetition():
+    X, y = counts_of_cells(600)
+    rows, counts = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
+    weighted = NonNegativeRegressor("poisson").fit(rows[:, :4], rows[:, 4], counts)
+    repeated = NonNegativeRegressor("poisson").fit(X, y)
+    assert weighted.alpha_ == pytest.approx(repeated.alpha_, rel=1e-6)
+
+
+def test_learning_a_weaker_strength_is_ended_by_the_callback():
+    X, y = counts_of_cells(3000)
+    last = NonNegativeRegressor("poisson").fit(X, y).learned_
+    calls = []
+
+    def end(progress):
+        calls.append(progress.primal)
+        return len(calls) == len(last.history) - 1
+
+    with pytest.warns(ConvergenceWarning, match="the callback returned a true value"):
+        model = NonNegativeRegressor("poisson", callback=end).fit(X, y)
+    assert model.learned_.history == last.history[:-1]
+    assert model.learned_.ended_early
+
+
+def test_conditions_keep_the_strength_of_the_linear_model():
+    X, y = counts_of_cells(600)
+    at = Condition("value", at=[1.0, 0.0, 0.0, 0.0], equals=1.0)
+    model = NonNegativeRegressor("poisson", conditions=[at]).fit(X, y)
+    assert model.alpha_ > NonNegativeRegressor("poisson").fit(X, y).alpha_

@@ -190,6 +190,16 @@ def effective_number(
     return float(total.sum() ** 2 / (total @ total))
 
 
+def single_weight(weight: FloatArray) -> float:
+    """The weight of one row: whole weights are numbers of repeats.
+
+    Of others it is that of one row in Kish's effective number.
+    """
+    if np.all(weight == np.rint(weight)):
+        return 1.0
+    return float(weight @ weight / weight.sum())
+
+
 def _distinct(X: FloatArray | SparsePoints, targets: FloatArray) -> tuple[Keys, IntArray]:
     """Keys of the distinct rows, and the index of the key of each row."""
     return _unique(row_keys(X.matrix if isinstance(X, SparsePoints) else X, targets))

@@ -17,7 +17,7 @@ from fenchel.certificate import Callback
 from fenchel.kernels import Gaussian, settled
 from fenchel.learning import EarlyEnd, Learned, Learning
 from fenchel.learning.descent import Stopped
-from fenchel.learning.rows import Rows, rows_by_content
+from fenchel.learning.rows import Rows, rows_by_content, single_weight
 
 _LEAST_ROWS = 12
 # Fewer values than this that hold nine tenths of the rows are cells: a density misses a cell that
@@ -110,13 +110,8 @@ def learned_width(
 
 
 def _weight_of_one(rows: Rows, weight: FloatArray) -> float | None:
-    """The weight of one repeat of rows that are cells; None for other rows.
-
-    Whole weights are numbers of repeats; of others it is the weight of one row in
-    Kish's effective number.
-    """
-    whole = bool(np.all(weight == np.rint(weight)))
-    single = 1.0 if whole else float(weight @ weight / weight.sum())
+    """The weight of one repeat of rows that are cells; None for other rows."""
+    single = single_weight(weight)
     if rows.weight.sum() < single * max(_LEAST_ROWS, 2 * len(rows.X)):
         return None
     most = np.cumsum(np.sort(rows.weight)[::-1])

@@ -158,7 +158,7 @@ class SpreadSearch:
         self.pairs = [self.mean.pair(self.own)]
         self._end = end = EarlyEnd(self.watch, n_calls=len(self.mean.learned.history))
         early = self.mean.learned.ended_early
-        rows = None if early else _judged_rows(self.data, self.options)
+        rows = None if early else judged_rows(self.data, self.options)
         judge = None
         if rows is not None:
             judge = _Judge(rows, self._share(rows), self.pairs, self.known, end, self.history)
@@ -262,7 +262,7 @@ def _wider(kernel: Any) -> Any:
     return clone(kernel).set_params(**scales)
 
 
-def _judged_rows(data: Data, options: Learning) -> Rows | None:
+def judged_rows(data: Data, options: Learning) -> Rows | None:
     """Distinct rows in folds, None where there are too few of them."""
     rows = rows_by_content(data.X, data.targets, data.weight, options.most_rows, 1)
     n_folds = options.n_folds or (_FEW_FOLDS if len(rows.X) < _FEW_ROWS else _FOLDS)
