@@ -391,3 +391,43 @@ def test_averages_with_numbers_of_rows_are_not_pure_levels():
     averages, few, counts = rng.normal(size=(12, 1)), codes % 2.0, np.full(12, 50.0)
     for X, targets, n_rows in ((codes, few, 120), (codes, averages, 12), (measured, few, 12)):
         assert len(rows_by_content(X, targets, counts, 1000, 10).X) == n_rows
+
+
+def survey(n, seed=0):
+    """Ages, years of school, a yes or no, and whole hours that depend on them, with weights."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack(
+        [rng.integers(18, 80, n), rng.integers(8, 20, n), rng.integers(0, 2, n)]
+    ).astype(float)
+    return X, np.rint(hours(X) + 6.0 * rng.normal(size=n)), rng.integers(50, 400, n).astype(float)
+
+
+def hours(X):
+    return 35.0 + 8.0 * np.exp(-(((X[:, 0] - 45.0) / 20.0) ** 2)) + 0.5 * X[:, 1] + 2.0 * X[:, 2]
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_persons_of_a_survey_are_held_out_whole(equal):
+    """Each was in all folds with the same target, and what was learned went through all."""
+    X, y, weight = survey(300)
+    weight = np.full(300, 7.0) if equal else weight
+    new = survey(300, seed=1)[0]
+    error = KernelRidge().fit(X, y, sample_weight=weight).predict(new) - hours(new)
+    assert np.sqrt(np.mean(error**2)) < 1.5  # their deviation is 3.3, and that of the noise 6
+    rows = rows_by_content(X, y[:, None], weight, 1000, 5)
+    assert len(rows.X) == len(np.unique(np.column_stack([X, y]), axis=0))
+    assert len(np.unique(folds_by_content(X, y[:, None], 5))) == 5
+
+
+@pytest.mark.parametrize("n_levels", [8, 30])
+@pytest.mark.parametrize("kind", ["one_hot", "sparse"])
+def test_many_pure_levels_of_one_factor_are_held_out_in_part(kind, n_levels):
+    X = np.repeat(np.eye(n_levels), 20, axis=0)
+    y = np.repeat(np.arange(float(n_levels)) % 2.0, 20)
+    y[0] = 1.0  # nearly all
+    if kind == "sparse":
+        X = SparsePoints(sparse.csr_array(X))
+        assert len(np.unique(folds_by_content(X, y[:, None], 5))) == 1
+        return
+    rows = rows_by_content(X, y[:, None], np.ones(len(X)), 1000, 5)
+    assert len(rows.X) == 5 * n_levels + 1

@@ -21,6 +21,7 @@ from fenchel.kernels import SparsePoints
 _ROUNDING = 1e-9  # of weights
 _MANY = 8.0  # times the rows of most features, or an eighth of all, are no sample seen again
 _FEWER = 0.75  # different features than cells of a table: most have several targets
+_FEW_CELLS = 9  # fewer than which say little of each other, such as three yes or no
 _MANY_THERE = 0.2  # of the rows: of few cells, it matters little if all rows are held out
 _LOOKED_AT = 20_000  # different rows
 _MOST_THERE = 0.8  # of the whole multiples of a step, where they are codes
@@ -105,7 +106,7 @@ def rows_by_content(
     table, X, targets, weight = distinct_rows(X, targets, weight, n_rows)
     times = _repetitions(weight, unit)
     together = _Together.of(table, of_all, times, n_folds, codes)
-    if together.repeat(targets, times):
+    if together.repeat(X, targets, times):
         some, fold, share = _in_parts(times, n_folds, n_rows)
         X, targets, weight = X[some], targets[some], share * weight[some]
     else:
@@ -162,7 +163,7 @@ def held_out_folds(
     total = np.bincount(place, weights=weight).astype(np.float64)
     times = _repetitions(total, _unit(weight))
     together = _Together.of(distinct, X, times, n_folds)
-    if together.repeat(targets[np.unique(place, return_index=True)[1]], times):
+    if together.repeat(X, targets[np.unique(place, return_index=True)[1]], times):
         return np.zeros(len(place), dtype=np.intp), len(distinct)
     return _dealt(together.keys, n_folds)[place], len(distinct)
 
@@ -258,20 +259,22 @@ class _Together(NamedTuple):
         keys = rows if codes else np.where(many[place], rows, features)
         return cls(keys, codes, codes, len(sizes))
 
-    def repeat(self, targets: FloatArray, times: FloatArray) -> bool:
+    def repeat(self, X: Any, targets: FloatArray, times: FloatArray) -> bool:
         """Whether rows are cells of a table of factors and few targets, with several rows each.
 
         The other cells give no information on a cell whose rows are all held out. The cells may
         also be some of the rows, as those of zeros among other amounts, which are all different.
         If nearly all rows of a level have the same target, features have to be codes, and levels
-        to share targets: these may otherwise be averages with the numbers of rows as weights.
+        to share targets: these may otherwise be averages with the numbers of rows as weights. Many
+        cells of several factors tell of each other, and weights may be those of a survey.
         """
         cells = len(times)
         if not self.by_rows:
             return False
         n_targets = len(np.unique(targets, axis=0))
         if self.different > _FEWER * cells:
-            return self.codes and times.sum() >= 2 * cells and 2 * (n_targets - 1) <= cells
+            pure = self.codes and times.sum() >= 2 * cells and 2 * (n_targets - 1) <= cells
+            return pure and (self.different < _FEW_CELLS or _of_one_factor(X))
         if times.sum() >= 2 * cells and 2 * n_targets <= cells:
             return True
         several = times > 1.0
@@ -333,6 +336,15 @@ def are_codes(X: Any, few: bool = False) -> bool:
     if any(len(column) == len(rows) and _nearly_all_multiples(column) for column in columns):
         return True
     return not few and max(len(column) for column in columns) <= 0.5 * len(rows)
+
+
+def _of_one_factor(X: Any) -> bool:
+    """Whether levels share no values, except for the one that nearly all have, such as 0."""
+    if isinstance(X, SparsePoints):
+        return bool(np.diff(X.indptr).max(initial=0) <= 1)
+    rows = distinct_rows(X, X[:, :0], np.ones(len(X)), _LOOKED_AT, exact=False)[1]
+    most = [np.unique(column, return_counts=True)[1].max() for column in rows.T]
+    return all(count == 1 or count >= len(rows) - 1 for count in most)
 
 
 def _nearly_all_multiples(values: FloatArray) -> bool:
