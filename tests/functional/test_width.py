@@ -14,6 +14,7 @@ RNG = np.random.default_rng(0)
 THETA = np.linspace(0.0, 2.0, 61)
 X, NEW = RNG.uniform(size=(80, 1)), RNG.uniform(size=(100, 1))
 SHORT = Learning(max_evaluations=6, n_folds=3)
+QUICK = Learning(max_evaluations=2, n_folds=2, kernels=("gaussian",))
 
 
 def peaks(rows):
@@ -93,6 +94,20 @@ def test_ranks_do_not_depend_on_the_unit_of_points():
     )
     kept = one.with_learned().fit(X, curves, theta)
     np.testing.assert_allclose(kept.predict(NEW), one.predict(NEW), atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [None, 1e-4])
+@pytest.mark.parametrize("loss", ["absolute", "pinball"])
+def test_it_does_not_depend_on_the_unit_of_curves(loss, alpha):
+    """Alpha of these losses has a unit: it was taken for that of the squared loss."""
+    rows, curves = X[:40], noisy(peaks(X[:40]), 0.1)[:, ::2]
+    small, usual, large = (
+        make(loss, level=0.8, alpha=alpha and alpha / unit, tol=1e-2, learn=QUICK)
+        .fit(rows, unit * curves, THETA[::2])
+        .output_kernel_.length_scale
+        for unit in (1e-4, 1.0, 1e4)
+    )
+    assert small == usual == large < 0.15
 
 
 def test_length_scales_of_a_given_kernel_are_not_learned():

@@ -192,14 +192,17 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         learned = super()._learn(X, targets, weight, kernels, watch)
         if learned is None or learned.ended_early or self.output_kernel is not None:
             return learned
+        curves = filled_in(self._to_center(), targets, weight)
+        choice = self._choice(self._spread(targets, weight))
         self._width = better_width(
             X,
-            filled_in(self._to_center(), targets, weight),
+            curves,
             weight,
             learned,
             n_points=float((~np.isnan(targets.values)).sum(axis=1).mean()),
             any_alpha=self.alpha is None,
-            robust=bounds_influence(self._choice(self._spread(targets, weight))),
+            unit=2.0 * unit_of_loss(choice, curves, weight),  # one for the squared loss
+            robust=bounds_influence(choice),
         )
         if self._width is None:
             return learned

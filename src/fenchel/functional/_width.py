@@ -91,6 +91,7 @@ def better_width(
     *,
     n_points: float,
     any_alpha: bool,
+    unit: float,
     robust: bool,
 ) -> OutputWidth | None:
     """Return the output kernel that predicts left-out curves best.
@@ -109,11 +110,13 @@ def better_width(
         Number of points at which a curve was observed.
     any_alpha : bool
         Whether to use the best alpha for each kernel.
+    unit : float
+        Alpha in units of the loss over that of the squared loss.
     robust : bool
         Whether to ignore curves that are far from what the others predict.
     """
     points = _points(curves)
-    known, middle = Gaussian(usual_width(points.grid)), np.array([learned.alpha])
+    known, middle = Gaussian(usual_width(points.grid)), np.array([learned.alpha / unit])
     # wider ones are better for the curves that are left, but not for the fit to all
     others = outputs_to_try(points.grid, n_points, narrow=robust)
     chosen = rows_by_content(X, points.values, weight, _ROWS, 1)
