@@ -61,6 +61,15 @@ def test_lasso_of_scikit_learn():
     np.testing.assert_allclose(-ours.cv_results_["mean_test_score"], mean, rtol=1e-3)
 
 
+def test_the_chosen_strength_of_several_outputs_is_a_number():
+    """A fit of several outputs has one for each, as radii need; these are the same."""
+    ours = LassoCV(ALPHAS, cv=FOLDS).fit(X, Y2)
+    assert ours.alpha_ == ours.best_params_["alpha"]
+    np.testing.assert_array_equal(Lasso(ours.alpha_).fit(X, Y2).coef_, ours.coef_)
+    bounded = PathSearchCV(Lasso(), {"radius": [1.0, 2.0]}, cv=FOLDS).fit(X, Y2)
+    np.testing.assert_array_equal(bounded.alpha_, bounded.best_estimator_.alpha_)
+
+
 def test_the_grid_of_the_lasso_begins_where_all_is_zero():
     model = LassoCV(5).fit(X, Y)
     alphas = [params["alpha"] for params in model.cv_results_["params"]]

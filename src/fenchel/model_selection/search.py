@@ -154,9 +154,10 @@ class PathSearchCV(
         ∫(y - h(x))² over what is observed.
     selection : {"auto", "min", "one_standard_error"}, default="auto"
         "min" takes the best score. "one_standard_error" takes the largest alpha within one
-        standard error of it, with the other parameters as at the best score. "auto" is
-        "one_standard_error" for :class:`fenchel.HeteroscedasticRegressor`, where one target
-        with a small predicted variance can cost more than all others, and "min" otherwise.
+        standard error of it, with the other parameters as at the best score; without candidates
+        for alpha, as in a grid of ``"radius"``, it is "min". "auto" is "one_standard_error" for
+        :class:`fenchel.HeteroscedasticRegressor`, where one target with a small predicted
+        variance can cost more than all others, and "min" otherwise.
     aggregation : {"mean", "median"}, default="mean"
         Whether candidates are ranked by the mean or by the median score over folds. Outliers in a
         minority of the folds do not move the median.
@@ -179,8 +180,8 @@ class PathSearchCV(
         ``aggregation="median"``, ranks and ``best_score_`` are those of
         ``cv_results_["median_test_score"]``.
     alpha_ : float
-        The chosen strength. With ``refit=False`` it is None if alpha is neither given nor
-        searched.
+        The chosen strength. If alpha is neither given nor searched, it is that of the final fit,
+        for example at the chosen radius, and None with ``refit=False``.
     certificate_, n_iter_ :
         Of the final fit.
     n_early_stops_ : int
@@ -310,9 +311,11 @@ class PathSearchCV(
             best = estimator.chosen(**self.best_params_)
             self.best_estimator_ = given.refit(best, labels)
             report.end(task)
-            for name in ("n_features_in_", "feature_names_in_", "alpha_"):
+            for name in ("n_features_in_", "feature_names_in_"):
                 if hasattr(best, name):
                     setattr(self, name, getattr(best, name))
+            if self.alpha_ is None:
+                self.alpha_ = getattr(best, "alpha_", None)
         report.end(report.root)
         return self
 
