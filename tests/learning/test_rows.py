@@ -431,3 +431,37 @@ def test_many_pure_levels_of_one_factor_are_held_out_in_part(kind, n_levels):
         return
     rows = rows_by_content(X, y[:, None], np.ones(len(X)), 1000, 5)
     assert len(rows.X) == 5 * n_levels + 1
+
+
+def answers(n, seed=0):
+    """Yes or no by age, and the share of yes at each age."""
+    rng = np.random.default_rng(seed)
+    ages = np.arange(18.0, 48.0)
+    share = 1.0 / (1.0 + np.exp(-np.sin((ages - 18.0) / 12.0)))
+    age = rng.integers(0, 30, n)
+    return ages[age][:, None], (rng.random(n) < share[age]).astype(float), ages[:, None], share
+
+
+@pytest.mark.parametrize("make", [KernelRidge, lambda: ExpectileRegressor(0.5)])
+def test_shares_of_levels_that_tell_of_each_other_are_smoothed(make):
+    """Each fold had the same part of the yes of an age, and fits were the means of each age."""
+    X, y, ages, share = answers(1000)
+    found = np.ravel(make().fit(X, y).predict(ages))
+    means = np.array([y[X[:, 0] == age].mean() for age in ages[:, 0]])
+    assert np.mean((found - share) ** 2) < 0.4 * np.mean((means - share) ** 2)
+
+
+def test_repetitions_are_dealt_at_random():
+    X, y = answers(3000)[:2]
+    rows = rows_by_content(X, y[:, None], np.ones(3000), 1000, 5)
+    assert rows.weight.sum() == pytest.approx(3000.0)
+    shares = []
+    for k in range(5):
+        fold = rows.fold(k)
+        x, target, weight = rows.X[fold, 0], rows.targets[fold, 0], rows.weight[fold]
+        np.testing.assert_allclose(weight, np.rint(weight))
+        some = x < 33.0
+        shares.append(np.average(target[some], weights=weight[some]))
+    assert 0.01 < np.std(shares) < 0.06  # of 300 rows, of which two thirds are yes: 0.027
+    order = np.random.default_rng(1).permutation(3000)
+    assert_same(rows, rows_by_content(X[order], y[order, None], np.ones(3000), 1000, 5))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design.content import ODD, Keys, distinct_rows, mixed, row_keys
+from fenchel.design.content import ODD, BoolArray, Keys, distinct_rows, mixed, row_keys
 from fenchel.kernels import SparsePoints
 
 _ROUNDING = 1e-9  # of weights
@@ -24,6 +24,7 @@ _FEWER = 0.75  # different features than cells of a table: most have several tar
 _FEW_CELLS = 9  # fewer than which say little of each other, such as three yes or no
 _MANY_THERE = 0.2  # of the rows: of few cells, it matters little if all rows are held out
 _LOOKED_AT = 20_000  # different rows
+_MOST_TIMES = 1e6  # of a row: of more, all folds have the same share
 _MOST_THERE = 0.8  # of the whole multiples of a step, where they are codes
 
 
@@ -107,7 +108,8 @@ def rows_by_content(
     times = _repetitions(weight, unit)
     together = _Together.of(table, of_all, times, n_folds, codes)
     if together.repeat(X, targets, times):
-        some, fold, share = _in_parts(times, n_folds, n_rows)
+        evenly = _single(table[:, 0]) | _of_one_factor(X, in_order=False)
+        some, fold, share = _in_parts(times, n_folds, n_rows, evenly)
         X, targets, weight = X[some], targets[some], share * weight[some]
     else:
         fold = _dealt(together.keys, n_folds)
@@ -296,21 +298,26 @@ def _dealt(keys: Keys, n_folds: int) -> IntArray:
 
 
 def _in_parts(
-    times: FloatArray, n_folds: int, n_rows: int
+    times: FloatArray, n_folds: int, n_rows: int, evenly: BoolArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Split rows into at most ``n_rows`` parts: row, fold and share of the weight of each.
 
-    A row that appears several times is in several folds.
+    A row that appears several times is in several folds: ``evenly``, or else as often as it is
+    dealt to them, so that the means of a level differ between folds as those of new rows do. Were
+    they the same, nothing would tell from a model that follows each level.
     """
     parts = np.minimum(times, n_folds).astype(np.intp)
     parts = parts[: max(np.searchsorted(np.cumsum(parts), n_rows, side="right"), 1)]
-    rows = np.repeat(np.arange(len(parts)), parts)
-    sizes, folds = np.zeros(n_folds), []
-    for count in parts.tolist():
+    sizes, dealt = np.zeros(n_folds), np.zeros((len(parts), n_folds))
+    for row, count in enumerate(parts.tolist()):
         chosen = np.argsort(sizes, kind="stable")[:count]
         sizes[chosen] += 1
-        folds.append(chosen)
-    return rows, np.concatenate(folds), 1.0 / parts[rows]
+        dealt[row, chosen] = 1.0
+    some = np.flatnonzero((parts > 1) & ~evenly[: len(parts)])
+    counts = np.minimum(times[some], _MOST_TIMES).astype(np.intp)
+    dealt[some] = np.random.default_rng(0).multinomial(counts, [1.0 / n_folds] * n_folds)
+    rows, folds = np.nonzero(dealt)
+    return rows, folds, dealt[rows, folds] / dealt.sum(axis=1)[rows]
 
 
 def are_codes(X: Any, few: bool = False) -> bool:
@@ -338,13 +345,22 @@ def are_codes(X: Any, few: bool = False) -> bool:
     return not few and max(len(column) for column in columns) <= 0.5 * len(rows)
 
 
-def _of_one_factor(X: Any) -> bool:
-    """Whether levels share no values, except for the one that nearly all have, such as 0."""
+def _of_one_factor(X: Any, in_order: bool = True) -> bool:
+    """Whether levels share no values, except for the one that nearly all have, such as 0.
+
+    They may also be numbers that are all different, if these may be ``in_order``.
+    """
     if isinstance(X, SparsePoints):
         return bool(np.diff(X.indptr).max(initial=0) <= 1)
     rows = distinct_rows(X, X[:, :0], np.ones(len(X)), _LOOKED_AT, exact=False)[1]
     most = [np.unique(column, return_counts=True)[1].max() for column in rows.T]
-    return all(count == 1 or count >= len(rows) - 1 for count in most)
+    return all((in_order and count == 1) or count >= len(rows) - 1 for count in most)
+
+
+def _single(keys: Keys) -> BoolArray:
+    """Whether a key is there once."""
+    _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return np.asarray(counts[place] == 1)
 
 
 def _nearly_all_multiples(values: FloatArray) -> bool:
