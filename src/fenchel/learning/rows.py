@@ -313,9 +313,9 @@ def _in_parts(
         chosen = np.argsort(sizes, kind="stable")[:count]
         sizes[chosen] += 1
         dealt[row, chosen] = 1.0
-    some = np.flatnonzero((parts > 1) & ~evenly[: len(parts)])
-    counts = np.minimum(times[some], _MOST_TIMES).astype(np.intp)
-    dealt[some] = np.random.default_rng(0).multinomial(counts, [1.0 / n_folds] * n_folds)
+    random, share = np.random.RandomState(0), np.full(n_folds, 1.0 / n_folds)
+    for row in np.flatnonzero((parts > 1) & ~evenly[: len(parts)]).tolist():
+        dealt[row] = random.multinomial(int(min(times[row], _MOST_TIMES)), share)
     rows, folds = np.nonzero(dealt)
     return rows, folds, dealt[rows, folds] / dealt.sum(axis=1)[rows]
 
