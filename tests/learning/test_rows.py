@@ -465,3 +465,11 @@ def test_repetitions_are_dealt_at_random():
     assert 0.01 < np.std(shares) < 0.06  # of 300 rows, of which two thirds are yes: 0.027
     order = np.random.default_rng(1).permutation(3000)
     assert_same(rows, rows_by_content(X[order], y[order, None], np.ones(3000), 1000, 5))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_fold_of_few_repetitions_is_without_rows(seed):
+    """Nothing would be learned."""
+    level = np.repeat(np.arange(4.0), 6)[:, None]
+    y = np.random.default_rng(seed).integers(0, 2, (24, 1)).astype(float)
+    assert rows_by_content(level, y, np.ones(24), 1000, 8).n_folds == 8

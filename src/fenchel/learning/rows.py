@@ -313,9 +313,11 @@ def _in_parts(
         chosen = np.argsort(sizes, kind="stable")[:count]
         sizes[chosen] += 1
         dealt[row, chosen] = 1.0
-    random, share = np.random.RandomState(0), np.full(n_folds, 1.0 / n_folds)
+    random, share, drawn = np.random.RandomState(0), np.full(n_folds, 1.0 / n_folds), dealt.copy()
     for row in np.flatnonzero((parts > 1) & ~evenly[: len(parts)]).tolist():
-        dealt[row] = random.multinomial(int(min(times[row], _MOST_TIMES)), share)
+        drawn[row] = random.multinomial(int(min(times[row], _MOST_TIMES)), share)
+    if drawn.any(axis=0).all():  # of few rows, a fold may have none
+        dealt = drawn
     rows, folds = np.nonzero(dealt)
     return rows, folds, dealt[rows, folds] / dealt.sum(axis=1)[rows]
 
