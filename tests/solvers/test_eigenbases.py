@@ -85,7 +85,7 @@ def test_weights_have_the_values_of_the_bases(output, tol, design):
 
 
 @pytest.mark.parametrize("output", ["chain", "smooth"])
-@pytest.mark.parametrize("alpha", [1e-7, 1e-5, 1e-3])
+@pytest.mark.parametrize("alpha", [1e-12, 1e-7, 1e-5, 1e-3])
 @pytest.mark.parametrize("design", [Plain, Gram])
 def test_certificates_from_coordinates_are_those_of_weights_and_point(output, alpha, design):
     problem = curves(output, alpha, design)

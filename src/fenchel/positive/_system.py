@@ -86,7 +86,7 @@ class Curvature:
             return None
         matrix, factor = np.zeros((width, width)), np.eye(width)
         factor[:count, :count] = square.factor[:count, :count]
-        matrix[:count, :count] = _curved_squares(turned, curvature, float(weight.sum()))
+        matrix[:count, :count] = _curved_squares(turned, curvature, float(weight.sum()), _LEFT_OUT)
         for i, moment in enumerate(own, start=count):
             bent = curvature * moment
             matrix[i, :count] = np.einsum("ij,ij->i", turned @ bent, turned)
@@ -269,7 +269,7 @@ class PairColumns:
 
 
 def _curved_squares(
-    turned: FloatArray, curvature: FloatArray, weight: float, least: float = _LEFT_OUT
+    turned: FloatArray, curvature: FloatArray, weight: float, least: float
 ) -> FloatArray:
     r"""The matrix :math:`\sum_{ab} h_{ab} (v_{ia} v_{ib}) (v_{ja} v_{jb})` of rows v, (m, r).
 

@@ -12,6 +12,7 @@ from fenchel.problem import Problem
 _CUT = 0.1  # of the tolerance: eigenvalues below that share of the typical curvature are left out
 # of the turns; they change objectives by about their share of the loss, and the certificate is of
 # all of them
+_EXACT = 1e-3  # of the tolerance: rounding errors of values that are known without a product
 
 
 class Eigenbases:
@@ -51,6 +52,7 @@ class Eigenbases:
         outputs, right = problem.design.output_spectrum
         rows = rows / problem.alpha
         least = max(_CUT * tol, least) * unit
+        self._largest = float(rows.max(initial=0.0) * outputs.max(initial=0.0))
         self._some = some = rows * outputs.max(initial=0.0) > least
         self._rest, self._left_out = rows[~some], left
         self._rows, self._left = rows[some], _columns(left, some)
@@ -103,6 +105,14 @@ class Eigenbases:
             return 0.0
         outside = values.T @ self._left_out[:, ~self._some]
         return float(self._rest @ self._chain.forms(outside))
+
+    def exact(self, shift: float, tol: float) -> bool:
+        """Whether values and norms from coordinates are those of functions, far below ``tol``.
+
+        What :meth:`solve` returns is a difference, with the rounding errors of its terms over the
+        shift, and eigenvalues have those of the largest one.
+        """
+        return bool(self._largest * np.finfo(float).eps <= _EXACT * tol * shift)
 
     def weights(self, inside: FloatArray) -> FloatArray:
         """Return weights of the function of a point with these coordinates.

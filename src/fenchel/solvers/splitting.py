@@ -143,7 +143,10 @@ class _Both:
 
 
 class _Turns:
-    """The turns on one problem; ``nearby`` is the last point of the quadratic part."""
+    """The turns on one problem; ``nearby`` is the last point of the quadratic part.
+
+    ``inside`` are its coordinates, where they are precise enough to stand for its function.
+    """
 
     def __init__(self, solver: Splitting, problem: Problem, loop: Loop[Certified]) -> None:
         self.solver, self.problem, self.loop = solver, problem, loop
@@ -152,6 +155,7 @@ class _Turns:
         self.unit = typical_curvature(problem)
         self.nearby: FloatArray | None = None
         self.nearby_values: FloatArray | None = None
+        self.inside: FloatArray | None = None
 
     def iterates(self, warm_start: WarmStart | None) -> Iterator[Iterate[Certified]]:
         """Yield certified points."""
@@ -195,10 +199,11 @@ class _Turns:
                 if known:
                     self.nearby_values = self._values(state, smooth, rho, targets, inverse)
                 found: Certified | None
+                self.inside = near if known and bases.exact(rho, self.solver.tol) else None
                 if due or not known or self.loop.callback is not None:
-                    found, gap = self._judged(dual)
+                    found, gap = self._judged(dual, bases)
                 else:
-                    found, gap = self._judged_inside(dual, bases, inside, near)
+                    found, gap = self._judged_inside(dual, bases, inside)
                 if found is not None:
                     exact = iteration
                     yield Iterate(iteration, found)
@@ -268,7 +273,7 @@ class _Turns:
         return rho, point, 0.0, _LONGEST_WAIT - _FIRST_WARM
 
     def _judged_inside(
-        self, dual: FloatArray, bases: Eigenbases, inside: FloatArray, near: FloatArray
+        self, dual: FloatArray, bases: Eigenbases, inside: FloatArray
     ) -> tuple[Certified | None, float]:
         """Certificate of a dual point with the model of the quadratic part, or None; the gap.
 
@@ -276,31 +281,50 @@ class _Turns:
         a gap above the tolerance takes no product, and there is no certificate of it.
         """
         problem, tol = self.problem, self.solver.tol
-        assert self.nearby is not None
-        assert self.nearby_values is not None
-        primal = problem.estimate(self.nearby, self.nearby_values)
+        primal = self._objective()
         earned, square = problem.earned(dual), bases.square(inside)
         gap = credible_gap(problem.certificate(primal, earned - problem.paid(square), dual))
         if tol < gap < np.inf:
             return None, gap
-        rest = bases.rest(bases.root * dual)
+        rest = None if self.inside is None else bases.rest(bases.root * dual)
         lower = problem.dual(dual) if rest is None else earned - problem.paid(square + rest)
-        certificate = problem.certificate(primal, lower, dual)
-        if not 0.0 <= certificate.relative_gap <= tol:  # a gap of zero up to rounding, mostly
-            return self._judged(dual)
-        weights, offset = bases.weights(near), np.zeros(problem.n_outputs)
-        problem.design.remember(weights, self.nearby_values)
-        return Certified(dual, weights, offset, certificate), certificate.relative_gap
+        found = self._with_nearby(dual, lower, bases, primal)
+        if not 0.0 <= found.certificate.relative_gap <= tol:  # of zero up to rounding, mostly
+            return self._judged(dual, bases)
+        return found, found.certificate.relative_gap
 
-    def _judged(self, dual: FloatArray) -> tuple[Certified, float]:
+    def _judged(self, dual: FloatArray, bases: Eigenbases) -> tuple[Certified, float]:
         """Certificate of a dual point, with its own model or that of the quadratic part."""
         problem, tol = self.problem, self.solver.tol
         found = problem.certify(dual)
         if found.certificate.relative_gap > tol:
-            assert self.nearby is not None
-            other = problem.with_model(found.dual, found.certificate.dual, self.nearby)
+            primal = None if self.inside is None else self._objective()
+            other = self._with_nearby(found.dual, found.certificate.dual, bases, primal)
             found = problem.best_of(found, other)
         return found, credible_gap(found.certificate)
+
+    def _objective(self) -> float:
+        """Objective of the model of the quadratic part, up to rounding of its coordinates."""
+        assert self.nearby is not None
+        assert self.nearby_values is not None
+        return self.problem.estimate(self.nearby, self.nearby_values)
+
+    def _with_nearby(
+        self, dual: FloatArray, lower: float, bases: Eigenbases, primal: float | None
+    ) -> Certified:
+        """A dual point with its objective and the model of the quadratic part.
+
+        Without what the bases leave out, where its values are those that are known.
+        """
+        problem = self.problem
+        assert self.nearby is not None
+        if self.inside is None or primal is None:
+            return problem.with_model(dual, lower, self.nearby)
+        assert self.nearby_values is not None
+        certificate = problem.certificate(primal, lower, dual)
+        weights, offset = bases.weights(self.inside), np.zeros(problem.n_outputs)
+        problem.design.remember(weights, self.nearby_values)
+        return Certified(dual, weights, offset, certificate)
 
     def _shift(self, slope: FloatArray, dual: FloatArray) -> float:
         """The weight ρ of the splitting, from the gradient of the quadratic part and the point.
