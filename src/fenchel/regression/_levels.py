@@ -212,7 +212,8 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         """Lower limits if outputs are coupled, as each step then involves all of them.
 
         The time of a fit grows with the number of outputs and with the square of that of rows.
-        Features cost more: with five levels of 12 500 rows and 25 columns minutes instead of 8 s.
+        Features leave gaps of 0.006 to 0.3 for three levels of 20 500 rows and 25 columns, in ten
+        times to half of the time.
         """
         limits = super()._kernel_rows()
         n_coupled = 1 if self.level_gamma == np.inf else np.size(self.levels)

@@ -10,8 +10,8 @@ from fenchel.design import Smoother
 from fenchel.problem import Problem
 
 _CUT = 0.1  # of the tolerance: eigenvalues below that share of the typical curvature are left out
-# of the turns; they change objectives by about their share of the loss, and the certificate is of
-# all of them
+# of the turns; they change objectives by about their share of the loss. The dual objective is of
+# all of them, and the model may be one without
 _EXACT = 1e-3  # of the tolerance: rounding errors of values that are known without a product
 
 
@@ -24,12 +24,12 @@ class Eigenbases:
     ----------
     problem : Problem
         Problem with a decomposable kernel and without intercept.
-    least : float
-        Least eigenvalue that may count in units of the problem; smaller ones are left out.
-    tol : float
-        Relative gap up to which they are left out.
     unit : float
         Typical curvature of the conjugate of the loss.
+    tol : float
+        Relative gap to reach: eigenvalues far below that share of the unit are left out.
+    least : float, default=0.0
+        Share of the unit below which they are left out whatever the gap.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Eigenbases:
         least = max(_CUT * tol, least) * unit
         self._largest = float(rows.max(initial=0.0) * outputs.max(initial=0.0))
         self._some = some = rows * outputs.max(initial=0.0) > least
-        self._rest, self._left_out = rows[~some], left
+        self._rest, self._vectors = rows[~some], left
         self._rows, self._left = rows[some], _columns(left, some)
         self._chain = problem.design.output_chain
         if self._chain is None:
@@ -103,7 +103,7 @@ class Eigenbases:
             return None
         if len(self._rest) == 0:
             return 0.0
-        outside = values.T @ self._left_out[:, ~self._some]
+        outside = values.T @ self._vectors[:, ~self._some]
         return float(self._rest @ self._chain.forms(outside))
 
     def exact(self, shift: float, tol: float) -> bool:

@@ -166,8 +166,7 @@ class _Turns:
             self.too_long = True
             return
         targets, root = bases.root * problem.targets, bases.root
-        inverse, mask = 1.0 / root, problem.design.mask
-        known = mask is None and loss.cone is None
+        inverse, known = 1.0 / root, problem.design.mask is None and loss.cone is None
         rho, point, goal, waited = self._start(warm_start, bases)
         shape, turn = point.values.shape, Anderson(point.values.size, point.inside.size)
         moved, exact, work = True, 0, empty(shape)
@@ -179,14 +178,7 @@ class _Turns:
                 np.divide(bases.coordinates(work), rho, out=point.inside)
                 moved = False
             smooth, near = bases.solve(work, rho * point.inside, rho)
-            reflected = np.multiply(smooth, 2.0, out=work)
-            reflected -= state
-            reflected *= inverse
-            if mask is not None:
-                reflected *= mask
-            dual = loss.conjugate_prox(reflected, 1.0 / rho)
-            if np.may_share_memory(dual, work):  # a prox may return what it was given
-                dual = dual.copy()
+            dual = self._reflected(state, smooth, rho, inverse, work)
             step = _Both.empty(shape, bases)
             inside = bases.coordinates(np.multiply(root, dual, out=step.values))
             step.values -= smooth
@@ -222,6 +214,24 @@ class _Turns:
             step.flat *= _RELAXATION
             following = turn(point.flat, step.flat, length)
             point = _Both(following if plain is None else plain, shape, bases)
+
+    def _reflected(
+        self,
+        state: FloatArray,
+        smooth: FloatArray,
+        rho: float,
+        inverse: FloatArray,
+        work: FloatArray,
+    ) -> FloatArray:
+        """Point of the prox of the loss."""
+        reflected = np.multiply(smooth, 2.0, out=work)
+        reflected -= state
+        reflected *= inverse
+        if self.problem.design.mask is not None:
+            reflected *= self.problem.design.mask
+        dual = self.problem.loss.conjugate_prox(reflected, 1.0 / rho)
+        # a prox may return what it was given
+        return dual.copy() if np.may_share_memory(dual, work) else dual
 
     @staticmethod
     def _values(
@@ -288,7 +298,7 @@ class _Turns:
             return None, gap
         rest = None if self.inside is None else bases.rest(bases.root * dual)
         lower = problem.dual(dual) if rest is None else earned - problem.paid(square + rest)
-        found = self._with_nearby(dual, lower, bases, primal)
+        found = self._with_nearby(dual, lower, bases)
         if not 0.0 <= found.certificate.relative_gap <= tol:  # of zero up to rounding, mostly
             return self._judged(dual, bases)
         return found, found.certificate.relative_gap
@@ -298,8 +308,7 @@ class _Turns:
         problem, tol = self.problem, self.solver.tol
         found = problem.certify(dual)
         if found.certificate.relative_gap > tol:
-            primal = None if self.inside is None else self._objective()
-            other = self._with_nearby(found.dual, found.certificate.dual, bases, primal)
+            other = self._with_nearby(found.dual, found.certificate.dual, bases)
             found = problem.best_of(found, other)
         return found, credible_gap(found.certificate)
 
@@ -309,19 +318,17 @@ class _Turns:
         assert self.nearby_values is not None
         return self.problem.estimate(self.nearby, self.nearby_values)
 
-    def _with_nearby(
-        self, dual: FloatArray, lower: float, bases: Eigenbases, primal: float | None
-    ) -> Certified:
+    def _with_nearby(self, dual: FloatArray, lower: float, bases: Eigenbases) -> Certified:
         """A dual point with its objective and the model of the quadratic part.
 
         Without what the bases leave out, where its values are those that are known.
         """
         problem = self.problem
         assert self.nearby is not None
-        if self.inside is None or primal is None:
+        if self.inside is None:
             return problem.with_model(dual, lower, self.nearby)
         assert self.nearby_values is not None
-        certificate = problem.certificate(primal, lower, dual)
+        certificate = problem.certificate(self._objective(), lower, dual)
         weights, offset = bases.weights(self.inside), np.zeros(problem.n_outputs)
         problem.design.remember(weights, self.nearby_values)
         return Certified(dual, weights, offset, certificate)
