@@ -40,9 +40,9 @@ random splits are not those of the paper. What the paper leaves open, and what w
 - 5 folds; C multiplies the sum of the losses in folds and final fits alike.
 - Fits in the folds to a relative duality gap of 1e-4, final fits to 1e-6. γ ≥ 10³ is γ = ∞ in
   floating point and is fitted once.
-- MTFL by a level method over a matrix of the levels in place of the paper's alternation over one
-  of the features, which has the same least value: to a relative duality gap of 1e-2 in the folds,
-  1e-3 in the final fits or what 100 rounds reach.
+- MTFL by an interior-point method over a matrix of the levels in place of the paper's alternation
+  over one of the features, which has the same least value: to a relative duality gap of 1e-4, or as
+  far as rounding allows.
 """
 QUICK = """
 **Quick version**: a few data sets, coarse grids, 3 folds. The numbers only show that it runs.
