@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import pickle
-import subprocess
-import sys
+import multiprocessing
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +24,9 @@ CONFORMAL_SHARE = 0.25
 WARM_UP_ROWS = 60
 QUICK_ROWS, QUICK_TEST_ROWS = 120, 300
 STATUS = Path("/proc/self/status")
+START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+IMPORTED = ("fenchel", "lightgbm", "xgboost", "quantile_forest")
+"""What processes have imported when they begin, where it is installed."""
 
 
 class Split(NamedTuple):
@@ -150,14 +151,9 @@ def calibrated(data: Split, method: str) -> dict[str, float]:
 
 
 def in_fresh_process(data: Split, method: str) -> dict[str, Any]:
-    """``measure`` in a process of its own."""
-    command = [sys.executable, "-c", "from experiments.tables_measures import answer; answer()"]
-    task = pickle.dumps((data, method))
-    root = Path(__file__).parents[1]
-    done = subprocess.run(command, input=task, stdout=subprocess.PIPE, cwd=root, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def answer() -> None:
-    """Read what to measure, and print the record."""
-    print(json.dumps(measure(*pickle.load(sys.stdin.buffer))))
+    """``measure`` in a process of its own, which has imported the packages and done nothing."""
+    context = multiprocessing.get_context(START)
+    if START == "forkserver":
+        context.set_forkserver_preload([__name__, *IMPORTED])
+    with ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(measure, data, method).result()
