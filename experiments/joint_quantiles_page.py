@@ -41,8 +41,8 @@ random splits are not those of the paper. What the paper leaves open, and what w
 - Fits in the folds to a relative duality gap of 1e-4, final fits to 1e-6. γ ≥ 10³ is γ = ∞ in
   floating point and is fitted once.
 - MTFL by an interior-point method over a matrix of the levels in place of the paper's alternation
-  over one of the features, which has the same least value: to a relative duality gap of 1e-4, or as
-  far as rounding allows.
+  over one of the features, which has the same least value: to a relative duality gap of 1e-4, or
+  as far as rounding allows.
 """
 QUICK = """
 **Quick version**: a few data sets, coarse grids, 3 folds. The numbers only show that it runs.
