@@ -34,13 +34,29 @@ def test_minimum_is_found():
     assert found.best[1] == pytest.approx(0.1)
 
 
-def test_penalty_pulls_to_the_centre():
-    found = descent(strength=2.0)
-    found.run(bowl, 50, 1e-12)
-    np.testing.assert_allclose(found.best[2], TARGET * [1 / 3, 10 / 12, 3 / 5], atol=1e-5)
+@pytest.mark.parametrize("size", [1.0, 1e-3])
+def test_penalty_is_a_share_of_the_criterion(size):
+    def sized(theta):
+        value, gradient = bowl(theta)
+        return size * value, size * gradient
+
+    found = descent(strength=0.02)
+    found.run(sized, 50, 1e-12)
     whole, plain, theta = found.best
-    assert plain == pytest.approx(bowl(theta)[0])
-    assert whole == pytest.approx(plain + 2.0 * theta @ theta)
+    assert plain == pytest.approx(sized(theta)[0])
+    assert whole == pytest.approx(plain * (1.0 + 0.02 * theta @ theta))
+    value, gradient = bowl(theta)
+    slopes = gradient * (1.0 + 0.02 * theta @ theta) + value * 0.04 * theta
+    np.testing.assert_allclose(slopes, 0.0, atol=1e-3)
+    assert 0.0 < np.abs(theta - TARGET).max() < 0.01
+
+
+def test_no_coordinate_goes_farther_than_the_reach():
+    found = descent()
+    found.run(bowl, 50, 1e-12, reach=0.25)
+    np.testing.assert_allclose(found.best[2], np.clip(TARGET, -0.25, 0.25), atol=1e-6)
+    found.run(bowl, 50, 1e-12, reach=0.25)  # from there
+    np.testing.assert_allclose(found.best[2], np.clip(TARGET, -0.5, 0.5), atol=1e-6)
 
 
 def test_bounds_hold_and_closed_ones_are_not_free():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from fenchel.learning.prior import Prior
+from fenchel.learning.prior import Prior, share_for
 
 THETA = np.array([0.5, -1.0, 2.0, 0.7, -3.0])
 CENTRE = np.array([0.1, 0.2, 0.3, 9.0, 1.0])
@@ -25,3 +25,15 @@ def test_formula_and_gradient(scales):
     slopes = approx_fprime(THETA, lambda theta: prior(theta)[0], 1e-7)
     np.testing.assert_allclose(gradient, slopes, atol=1e-5)
     assert not gradient[~scales].any()
+
+
+def test_it_is_stronger_for_squares_and_for_many_scales_on_few_rows():
+    for_values = share_for(True, 1000, 20)
+    assert for_values == pytest.approx(1000**-1.5 / 3.0)
+    assert share_for(False, 1000, 20) == pytest.approx(4.0 * for_values)
+    assert share_for(False, 1000, 75) == pytest.approx(6.0 * for_values)
+    assert share_for(False, 1000, 500) == pytest.approx(8.0 * for_values)
+    assert share_for(True, 1000, 500) == pytest.approx(2.0 * for_values)
+    assert share_for(True, 100, 24) == share_for(
+        True, 100, 1
+    )  # targets may be far from all others

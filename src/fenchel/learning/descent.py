@@ -21,7 +21,9 @@ class Stopped(Exception):
 
 @dataclass
 class Descent:
-    """Minimizes a criterion plus a penalty over the free coordinates of θ, within bounds.
+    """Minimizes C (1 + P), a criterion C with a penalty P, over the free coordinates of θ.
+
+    Chance changes a held-out loss by a share of it, so that a penalty is one as well.
 
     Parameters
     ----------
@@ -29,7 +31,7 @@ class Descent:
     bounds : ndarray of shape (m, 2)
         Coordinates whose bounds are equal are not free.
     penalty : callable
-        Function of θ that returns a number to add to the criterion, and its gradient.
+        Function of θ that returns the share P to add to the criterion, and its gradient.
     watch : callable, optional
         Called with the criterion after each evaluation; a true return value ends the descent.
     """
@@ -44,7 +46,12 @@ class Descent:
     """The criterion at each evaluation."""
 
     def run(
-        self, criterion: Criterion, max_calls: int, tol: float, first_step: float = 0.0
+        self,
+        criterion: Criterion,
+        max_calls: int,
+        tol: float,
+        first_step: float = 0.0,
+        reach: float = np.inf,
     ) -> bool:
         """Descend from the best point so far; return False if stopped from outside.
 
@@ -53,9 +60,12 @@ class Descent:
         first step is the gradient, or has a given length: near an optimum, gradients are much
         shorter than the distance to it, and the first two evaluations would gain nothing. If no
         coordinate is free, as with constant columns, the criterion is evaluated once.
+        Coordinates stay within ``reach`` of where they begin: a step that is far too long would
+        ask for fits that take as long as all others.
         """
         free = self.bounds[:, 0] < self.bounds[:, 1]
         theta = self.start.copy() if self.best is None else self.best[2].copy()
+        bounds = np.clip(self.bounds, theta[:, None] - reach, theta[:, None] + reach)
         self.best = None
         calls = 0
         bests: list[float] = []
@@ -69,7 +79,8 @@ class Descent:
             theta[free] = part
             value, gradient = criterion(theta)
             added, of_added = self.penalty(theta)
-            whole, slopes = value + added, (gradient + of_added)[free]
+            whole = value * (1.0 + added)
+            slopes = (gradient * (1.0 + added) + value * of_added)[free]
             if not np.isfinite(whole) or not np.isfinite(gradient).all():
                 return 1e10, np.zeros(len(part))
             if self.best is None or whole < self.best[0]:
@@ -93,7 +104,7 @@ class Descent:
                 theta[free],
                 jac=True,
                 method="L-BFGS-B",
-                bounds=self.bounds[free],
+                bounds=bounds[free],
                 options={"ftol": 0.0, "gtol": 0.0, "maxiter": max_calls},
             )
         except _Ended:
@@ -109,7 +120,7 @@ class Descent:
         for theta in points:
             value, _ = criterion(theta)
             self.history.append(value)
-            whole = value + self.penalty(theta)[0]
+            whole = value * (1.0 + self.penalty(theta)[0])
             if value < (1.0 - share) * known[1] and whole < self.best[0]:
                 self.best = whole, value, theta.copy()
             if self.watch is not None and self.watch(value):

@@ -64,6 +64,19 @@ def within_reach(loss: Loss, targets: FloatArray, weight: FloatArray) -> FloatAr
     return np.clip(targets, middle - reach, middle + reach)
 
 
+def is_bounded(loss: Loss, n_targets: int) -> bool:
+    """Whether the slopes of a loss are, so that a target far from all others matters little.
+
+    Examples
+    --------
+    >>> from fenchel.learning.reach import is_bounded
+    >>> from fenchel.losses import Huber, Squared
+    >>> is_bounded(Huber(1.0), 1), is_bounded(Squared(), 1)
+    (True, False)
+    """
+    return _share(loss, n_targets) is not None
+
+
 def _share(loss: Loss, n_targets: int) -> float | None:
     """Share of rows that may be farther away, less than beyond any curve; None if not bounded."""
     box = loss.box(loss.n_outputs or n_targets)
