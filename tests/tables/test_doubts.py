@@ -39,6 +39,8 @@ ODD_NUMBERS = {
     "underscores": [f"1_{k:03}" for k in range(N)],
     "spaces": [f"{1 + k % 9} {k:03},5" for k in range(N)],
     "times of day": [f"{k % 24}:{k % 60:02}" for k in range(N)],
+    "durations of pandas": [str(pd.Timedelta(minutes=61 * (k - 2))) for k in range(N)],
+    "durations of Python": [f"{k % 3 + 2} days, {k % 24}:{k:02}:05.25" for k in range(N)],
     "Fortran": [f"{k}.25D0" for k in range(N)],
 }
 DAYS = pd.Timestamp("2018-01-05") + pd.to_timedelta(31 * np.arange(N), "D")

@@ -14,11 +14,13 @@ _LEAST = 3  # values with the same unit
 # 5 EUR and 1.250,5 km/h and 12kg: a number and one word or mark
 _WITH_UNIT = r"\s*[-+]?\d+(?:[.,']\d+)*\s*([^\W\d_][^\s\d]{0,11}|[°%‰²³]\S{0,3})\s*"
 
-# −5 with a sign that is no hyphen, (5) and 5- of accounts, 1_000, 1 000, 12:30, 1.5D0 of Fortran
+# −5 with a sign that is no hyphen, (5) and 5- of accounts, 1_000, 1 000, 12:30, 1.5D0 of Fortran,
+# and durations as pandas and Python write them: 0 days 01:10:28 and -1 day, 23:59:00.5
 _ODD_NUMBER = (
     r"\s*(?:[\u2212\u2013]\s*\d[\d.,]*|\(\s*\d[\d.,]*\s*\)|\d[\d.,]*\s*[-\u2212\u2013]"
     r"|[-+]?\d+(?:_\d+)+(?:\.\d+)?"
-    r"|[-+]?\d{1,3}(?: \d{3})+(?:[.,]\d+)?|\d+(?::\d\d){1,2}|[-+]?\d+(?:\.\d*)?[dD][-+]?\d+)\s*"
+    r"|[-+]?\d{1,3}(?: \d{3})+(?:[.,]\d+)?|[-+]?\d+(?:\.\d*)?[dD][-+]?\d+"
+    r"|(?:-?\d+ days?,? [-+]?)?\d+(?::\d\d){1,2}(?:\.\d+)?)\s*"
 )
 
 # 24.12.21 and 24-Dec-21, which do not say which part is the year, and months in words
