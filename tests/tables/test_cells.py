@@ -72,7 +72,12 @@ BAD = {
     ),
     "lengths of time": (
         {"c": pd.to_timedelta([1, 2], "D")},
-        "'c' of X is of type timedelta.*, with '1 days 00:00:00' in row 1: columns must be",
+        "'c' of X is of type timedelta.*, with '1 days 00:00:00' in row 1: columns must be.*"
+        r"column / np.timedelta64\(1, 'D'\) makes days of durations",
+    ),
+    "periods": (
+        {"c": pd.period_range("2020-01", periods=2, freq="M")},
+        r"with '2020-01' in row 1: .*; column.dt.to_timestamp\(\) makes dates of periods",
     ),
     "complex": ({"c": [1j, 2.0]}, "'c' of X is of type complex128, with '1j' in row 1"),
     "a word among numbers": (

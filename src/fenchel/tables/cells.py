@@ -30,6 +30,11 @@ _NUMBER = (
     rf"\s*[{_MARKS}]?"
 )
 _READ = "columns must be numbers, words, dates, or true and false"
+_INSTEAD = {  # of types, by the beginning of their names
+    "timedelta": "; column / np.timedelta64(1, 'D') makes days of durations",
+    "duration": "; column / np.timedelta64(1, 'D') makes days of durations",
+    "period": "; column.dt.to_timestamp() makes dates of periods",
+}
 _KINDS: dict[str, tuple[type, ...]] = {
     "true or false": (bool, np.bool_),
     "a number": (Decimal, numbers.Real),
@@ -303,7 +308,9 @@ def check_labels(column: pd.Series[Any], what: str) -> None:
 
 def _refuse_type(column: pd.Series[Any], what: str) -> Never:
     cell = first(column, ~holes(column))
-    raise TableError(f"{what} is of type {column.dtype}, with {cell}: {_READ}")
+    kind = str(column.dtype)
+    instead = next((how for name, how in _INSTEAD.items() if kind.startswith(name)), "")
+    raise TableError(f"{what} is of type {kind}, with {cell}: {_READ}{instead}")
 
 
 def refuse(column: pd.Series[Any], what: str) -> Never:
