@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 import fenchel
 from fenchel import GroupLasso, Lasso, Ridge
 from fenchel.model_selection import GroupLassoCV, LassoCV, PathSearchCV, RidgeCV
+from fenchel.solvers import LassoDescent
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 8)) + 3.0
@@ -59,6 +60,29 @@ def test_lasso_of_scikit_learn():
     assert ours.intercept_ == pytest.approx(theirs.intercept_, abs=0.1)
     mean = theirs.mse_path_.mean(axis=1)
     np.testing.assert_allclose(-ours.cv_results_["mean_test_score"], mean, rtol=1e-3)
+
+
+def test_candidates_of_the_lasso_are_fitted_less_precisely(monkeypatch):
+    """With more columns than rows, nearly all of the time went into the last digits."""
+    used, descend = [], LassoDescent._descend
+
+    def noted(self, problem, start):
+        weights, sweeps = descend(self, problem, start)
+        used.append((self.tol, sweeps))
+        return weights, sweeps
+
+    monkeypatch.setattr(LassoDescent, "_descend", noted)
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(40, 60))
+    y = rows[:, :3].sum(axis=1) + 0.5 * random.normal(size=40)
+    found = LassoCV(20).fit(rows, y)
+    assert [tol for tol, _ in used] == [1e-5] * 100 + [1e-6]
+    n_sweeps = sum(sweeps for _, sweeps in used)
+    used.clear()
+    precise = LassoCV(20, tol=0.999e-6).fit(rows, y)
+    assert n_sweeps < 0.7 * sum(sweeps for _, sweeps in used)
+    assert found.alpha_ == pytest.approx(precise.alpha_)
+    assert found.certificate_.relative_gap <= 1e-6
 
 
 def test_the_chosen_strength_of_several_outputs_is_a_number():

@@ -103,6 +103,7 @@ class Lasso(NormModel):
     True
     """
 
+    candidate_tol = 1e-5  # of the spread of y: below the noise, if that is a hundredth of it
     alpha: float | None = None
 
     def make_norm(self, n_features: int) -> GroupNorm:
