@@ -387,6 +387,21 @@ def test_a_class_beside_a_number_is_not_smoothed():
     np.testing.assert_allclose(mean, [0.0, 4.0], atol=0.3)
 
 
+@pytest.mark.parametrize("apart", [0.0, 1.0, 3.0])
+def test_a_class_beside_a_number_makes_no_spikes_of_it(apart):
+    random = np.random.default_rng(0)
+
+    def draw(n):
+        group = (random.random(n) < 0.4) * 1.0
+        number = apart * group + (1.0 + 0.5 * group) * random.normal(size=n)
+        return np.column_stack([group, number])
+
+    rows, new = draw(300), draw(2000)
+    truth = norm.logpdf(new[:, 1], apart * new[:, 0], 1.0 + 0.5 * new[:, 0])
+    found = DensityEstimator().fit(rows).predict_distribution(new[:, :1]).log_prob(new[:, 1])
+    assert np.mean(truth - found) < 0.12  # it was 0.3
+
+
 def test_the_likelihood_of_rows_left_out_of_two_columns_is_by_its_definition():
     rows = two_columns(40)
     density = DensityEstimator().fit(rows)

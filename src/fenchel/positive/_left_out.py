@@ -27,6 +27,9 @@ _MOST = 0.9
 # length scales of 1.2, have a sum that is constant to 0.2 %, and of 0.425 to 6 %: narrower ones
 # are spikes. Beside other columns 1.2 costs conditional densities at a value more than it gains.
 _CELL_STEPS, _COLUMN_STEPS = 1.2, 0.85
+# Beside other columns 0.5 has normal densities of 60 to 1000 rows as near to the truth in each of
+# two classes as 0.85, and keeps the classes apart where these are far from each other.
+_CLASS_STEPS = 0.5
 # Beside one value that holds 30 % of the rows, or half, other rows need 2.4 deviations over the
 # effective number of values. For evenly spaced values of a normal sample that is 0.7 steps.
 _OVER_NUMBER = 2.4
@@ -124,13 +127,17 @@ def _least_scales(rows: Rows, cells: bool) -> FloatArray:
 
     These are 0.85 times the median distance of a row to the next values, 1.2 times that of cells,
     or 2.4 standard deviations over the effective number of values if that is more. Zero where
-    nothing repeats. The two values of a class are no rounded numbers.
+    nothing repeats. The two values of a class are no rounded numbers, and half of their distance
+    is enough: of a column that is narrower the others get spikes, as widths are alike.
     """
-    steps, fewest = (_CELL_STEPS, 2) if cells else (_COLUMN_STEPS, 3)
+    steps = _CELL_STEPS if cells else _COLUMN_STEPS
     least = np.zeros(rows.X.shape[1])
     for j, column in enumerate(rows.X.T):
         values, which = np.unique(column, return_inverse=True)
-        if len(values) < fewest or (len(values) == len(column) and not cells):
+        if len(values) < 2 or (len(values) == len(column) and not cells):
+            continue
+        if len(values) == 2 and not cells:
+            least[j] = _CLASS_STEPS * (values[1] - values[0])
             continue
         share = np.bincount(which, rows.weight) / rows.weight.sum()
         apart = np.diff(values)
