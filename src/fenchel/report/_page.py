@@ -104,9 +104,15 @@ def _learned(facts: Facts) -> Iterator[tuple[object, object]]:
 
 
 def _offsets(model: Any) -> Iterator[tuple[object, object]]:
-    if has_moved_offsets(model):
-        of = "training" if model.refit_offsets == "train" else "held-out"
+    if (of := _offsets_of(model)) is not None:
         yield "offsets", f"of {of} rows; the certificate is of the offsets of the fit"
+
+
+def _offsets_of(model: Any) -> str | None:
+    """The rows that the offsets were moved to."""
+    if not has_moved_offsets(model):
+        return None
+    return "training" if model.refit_offsets == "train" else "held-out"
 
 
 def _carried(facts: Facts) -> Iterator[tuple[object, object]]:
@@ -236,11 +242,13 @@ def _calibration(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
     if not facts.calibration:
         return
     yield h.element("h2", "Calibration", id="calibration")
-    by_construction = (
-        " Training rows do not show this: levels fit them better than new rows."
-        if facts.kind_of_rows in ("training", "mixed")
-        else ""
-    )
+    by_construction = ""
+    if facts.kind_of_rows in ("training", "mixed"):
+        # curves are nearer to training rows, so that offsets of held-out rows are too far out there
+        of_held_out = _offsets_of(facts.certified) == "held-out"
+        there = "that are right for new rows are too far apart there"
+        seen = f"levels {there if of_held_out else 'fit them better than new rows'}"
+        by_construction = f" Training rows do not show this: {seen}."
     band = percent(CONFIDENCE)
     yield h.element(
         "p",
