@@ -42,6 +42,21 @@ def test_curve_histogram_and_rug(ax):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("length", "density, per unit of length")
 
 
+@pytest.mark.parametrize(("step", "n"), [(1.0, 300), (0.1, 300), (0.1, 40), (1e-7, 5000)])
+def test_bars_of_values_that_repeat_are_no_comb(ax, step, n):
+    """Each bar stands for equally many of the possible values, and none is cut."""
+    values = step * (1 + np.random.default_rng(0).poisson(4.0, n) // 2)  # 1 to about 6
+    density = KernelDensity(bandwidth=step).fit(values[:, None])
+    display = DensityDisplay.from_estimator(density, values[:, None], ax=ax)
+    possible, counts = np.unique(values, return_counts=True)
+    assert len(display.histogram_) == len(possible)
+    heights = [bar.get_height() for bar in display.histogram_]
+    np.testing.assert_allclose(heights, counts / n / step, rtol=1e-6)
+    low, high = ax.get_xlim()
+    assert low <= possible[0] - 0.49 * step
+    assert high >= possible[-1] + 0.49 * step
+
+
 def test_the_power_of_ten_is_beside_the_legend(ax):
     X = pd.DataFrame({"salary": 1e5 + 1e4 * RANDOM.normal(size=100)})
     model = type("Wide", (), {"score_samples": lambda _, X: norm.logpdf(X, 1e5, 1e4).sum(axis=1)})

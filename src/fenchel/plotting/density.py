@@ -17,6 +17,7 @@ MASSES = (0.95, 0.75, 0.5, 0.25)
 _WIDER = 8  # times that the picture grows at most, so that no contour is cut
 _MARGIN = 0.08  # beyond the data, of their range
 _FEWEST_BINS, _MOST_BINS = 10, 80
+_REPEATED, _ROUNDING = 0.5, 1e-6  # different values of rounded numbers to a row; of their steps
 _DARKEST = 0.7  # of the scale of blues: points are seen on all of it
 _ALL_RUGS = 2000  # rows up to which all have a stroke
 
@@ -175,10 +176,9 @@ class DensityDisplay(Display):
         shown = [(self.line_, "density")]
         if self.data is not None:
             values = self.data[np.isfinite(self.data[:, 0]), 0]
-            bins = int(np.clip(np.sqrt(len(values)), _FEWEST_BINS, _MOST_BINS))
             _, _, self.histogram_ = ax.hist(
                 values,
-                bins=bins,
+                bins=_edges(values),
                 density=True,
                 color="#DADADA",
                 edgecolor="white",
@@ -255,6 +255,30 @@ class DensityDisplay(Display):
         return self.density.ravel()[order][np.minimum(places, len(order) - 1)]
 
 
+def _edges(values: FloatArray) -> Any:
+    """Bins of a histogram, with equally many of the possible values in each if these repeat.
+
+    Other bins would be empty beside others that are too high, as those of width 0.5 of integers.
+    """
+    number = int(np.clip(np.sqrt(len(values)), _FEWEST_BINS, _MOST_BINS))
+    step = _step(values)
+    if not step:
+        return number
+    low, high = values.min() - 0.5 * step, values.max() + 0.5 * step
+    width = step * max(1.0, np.rint((high - low) / number / step))
+    return low + width * np.arange(1 + np.ceil((high - low) / width - _ROUNDING))
+
+
+def _step(values: FloatArray) -> float:
+    """The step of which values are multiples, but for a constant; 0 unless most repeat."""
+    different = np.unique(values)
+    if not 1 < len(different) <= _REPEATED * len(values):
+        return 0.0
+    step = float(np.diff(different).min())
+    multiples = (different - different[0]) / step
+    return step if np.abs(multiples - np.rint(multiples)).max() < _ROUNDING else 0.0
+
+
 def _density(estimator: Any, table: FeatureTable, grids: tuple[FloatArray, ...]) -> FloatArray:
     """Densities on a mesh."""
     mesh = np.meshgrid(*grids)
@@ -270,7 +294,7 @@ def _extent(data: FloatArray, extent: Any, names: list[str]) -> list[tuple[float
         for column in data.T:
             finite = column[np.isfinite(column)]
             low, high = float(finite.min()), float(finite.max())
-            margin = _MARGIN * (high - low) or 0.5
+            margin = max(_MARGIN * (high - low), 0.5 * _step(finite)) or 0.5
             ends.append((low - margin, high + margin))
         return ends
     array = np.asarray(extent, dtype=np.float64)
