@@ -244,7 +244,7 @@ def _calibration(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
     yield h.element("h2", "Calibration", id="calibration")
     by_construction = ""
     if facts.kind_of_rows in ("training", "mixed"):
-        # curves are nearer to training rows, so that offsets of held-out rows are too far out there
+        # rows of the fit lie nearer to the curves than those that offsets were moved to
         of_held_out = _offsets_of(facts.certified) == "held-out"
         there = "that are right for new rows are too far apart there"
         seen = f"levels {there if of_held_out else 'fit them better than new rows'}"
