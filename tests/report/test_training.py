@@ -1,16 +1,19 @@
-"""The record by which reports recognize rows of the fit."""
+"""The record by which reports recognize rows of the fit, and what they say of these."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.compose import ColumnTransformer as SomeColumns
 from sklearn.pipeline import make_pipeline
 
-from fenchel import KernelRidge
+from fenchel import KernelRidge, QuantileRegressor
 from fenchel.report import Training
 from fenchel.tables import TableEncoder
-from report_pages import measured
+from report_pages import Page, draw, measured
 
 
 def test_rows_are_recognized_by_what_the_model_reads():
@@ -32,3 +35,14 @@ def test_rows_are_recognized_by_what_the_model_reads():
     record = Training.of(regrouped.fit(whole, y), whole, y)
     facts = measured(regrouped, whole[["a"]], y, training=record).facts
     assert (facts.kind_of_rows, facts.same_rows) == ("unknown", False)  # as columns are missing
+
+
+@pytest.mark.parametrize(("offsets", "there"), [("held_out", "too far apart"), (None, "better")])
+def test_calibration_on_training_rows_says_how_it_differs(offsets, there):
+    X, y = draw(150, 0)
+    model = QuantileRegressor([0.1, 0.5, 0.9], alpha=1e-5, refit_offsets=offsets).fit(X, y)
+    page = Page(measured(model, X, y, training=(X, y)).html)
+    (said,) = re.findall(r"Training rows do not show this: ([^.]*)", page.sections["calibration"])
+    assert there in said
+    shares = np.mean(y.to_numpy()[:, None] <= model.predict(X), axis=0)
+    assert (np.ptp(shares) > 0.83) == (offsets == "held_out")  # where 0.8 is right
