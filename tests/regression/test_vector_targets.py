@@ -10,7 +10,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import d2_pinball_score
 
 from conic import conic_optimum
-from fenchel import ExpectileRegressor, QuantileRegressor
+from fenchel import ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.bounds import bound, level_bounds
 from fenchel.design import Operator
 from fenchel.kernels import Decomposable, Gaussian
@@ -276,3 +276,20 @@ def test_conformal_intervals_are_of_one_target():
         wrapper.fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="y"):
         ConformalQuantileRegressor(QuantileRegressor(learn=False)).fit(X, Y)
+
+
+@pytest.mark.parametrize("estimator", [QuantileRegressor, ExpectileRegressor, KernelRidge])
+@pytest.mark.parametrize("size", [2.0**-12, 2.0**20])
+def test_the_size_of_a_coupling_is_one_of_alpha(estimator, size):
+    """A matrix of covariances, of targets in thousands: the function is the same."""
+    learned, by_rule, searched = [], [], []
+    for times in (1.0, size):
+        model = estimator(coupling=times * B).fit(X, Y)
+        learned.append([model.predict(NEW), model.alpha_ / times])
+        model = estimator(coupling=times * B, learn=False).fit(X, Y)
+        by_rule.append([model.predict(NEW), model.alpha_ / times])
+        search = PathSearchCV(estimator(coupling=times * B, kernel=Gaussian(0.8)), cv=2).fit(X, Y)
+        searched.append([search.predict(NEW), search.alpha_ / times])
+    for (prediction, alpha), (same, one) in (learned, by_rule, searched):
+        assert alpha == pytest.approx(one, rel=1e-9)
+        np.testing.assert_allclose(prediction, same, atol=1e-4 * np.abs(prediction).max())

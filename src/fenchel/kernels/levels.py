@@ -94,6 +94,20 @@ def output_coupling(coupling: Any, n_outputs: int) -> FloatArray:
     return np.asarray(basis * np.sqrt(np.maximum(values, 0.0)))
 
 
+def size_of_coupling(coupling: Any) -> float:
+    """Mean diagonal of a matrix between outputs, in which strengths are measured; 1 for None.
+
+    Examples
+    --------
+    >>> from fenchel.kernels.levels import size_of_coupling
+    >>> size_of_coupling([[4.0, 1.0], [1.0, 2.0]])
+    3.0
+    """
+    if coupling is None:
+        return 1.0
+    return float(np.mean(np.diagonal(np.asarray(coupling, dtype=np.float64)))) or 1.0
+
+
 def check_coupling(coupling: Any, name: str) -> None:
     """Raise ValueError unless the coupling is None or a positive semi-definite matrix.
 

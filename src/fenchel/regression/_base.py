@@ -27,6 +27,7 @@ from fenchel.features import (
 )
 from fenchel.files import is_table, read_blocks
 from fenchel.kernels import OperatorKernel, SparsePoints, as_kernel, settled, takes_sparse
+from fenchel.kernels.levels import size_of_coupling
 from fenchel.learning import Data, unit_of_strength
 from fenchel.learning_estimator import FEW_ROWS, KernelParameters, LearningEstimator
 from fenchel.losses import Loss
@@ -35,7 +36,7 @@ from fenchel.norm_ball import TOLERANCE, solve_in_ball
 from fenchel.problem import Problem
 from fenchel.regression._files import OnDisk
 from fenchel.regression._importances import Importances
-from fenchel.regression._prepared import Prepared, middle, taken_by_offset
+from fenchel.regression._prepared import Prepared, middle, size_of_kernel
 from fenchel.regression.elsewhere import Source, check_elsewhere, prepared_from
 from fenchel.searchable import strengths
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
@@ -403,8 +404,9 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         # a function that all outputs share has the losses of all of them against one norm
         whole = self.make_coupling(n_outputs)
         unit = float((np.linalg.norm(whole, 2) / np.linalg.norm(coupling, 2)) ** 2)
-        groups = self._groups
-        return Data(X, targets, weight, loss, coupling, intercept, groups=groups), unit
+        size, groups = size_of_coupling(getattr(self, "coupling", None)), self._groups
+        coupling = coupling / size**0.5
+        return Data(X, targets, weight, loss, coupling, intercept, groups=groups), unit * size
 
     def _learned_task(self, targets: FloatArray) -> tuple[Loss, FloatArray, FloatArray]:
         """Loss, coupling and targets of the criterion: of all outputs, or of some."""
@@ -420,18 +422,15 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         """Return n strengths on a geometric grid in the units of the problem, largest first.
 
         Alpha has the units of the loss divided by those of squared functions, whose size is
-        given by the mean diagonal of the kernel, without what an offset takes of it.
+        the mean diagonal of kernel and coupling, without what an offset takes of it.
         """
         return strengths(n) * self._unit_of_strength(prepared)
 
     def _unit_of_strength(self, prepared: Prepared) -> float:
         inputs, n_targets = prepared.inputs, prepared.targets.shape[1]
         loss = self.make_loss(n_targets)
-        shape = (len(prepared.targets), loss.n_outputs or n_targets)
-        diagonal = inputs.design(inputs.features, np.eye(shape[1])).diagonal()
-        size = float(np.average(diagonal, weights=inputs.weight)) or 1.0
-        if self.fit_intercept:
-            size -= taken_by_offset(inputs, size)
+        size = size_of_kernel(inputs, loss.n_outputs or n_targets, self.fit_intercept)
+        size *= size_of_coupling(getattr(self, "coupling", None))
         return unit_of_strength(loss, prepared.targets, inputs.weight) * size
 
     @property

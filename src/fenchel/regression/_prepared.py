@@ -71,6 +71,13 @@ def middle(targets: FloatArray) -> FloatArray:
     return order_statistic(targets, len(targets) // 2)
 
 
+def size_of_kernel(inputs: Any, n_outputs: int, fit_intercept: bool) -> float:
+    """Mean of k(x, x), without what an offset takes of it."""
+    diagonal = inputs.design(inputs.features, np.eye(n_outputs)).diagonal()
+    size = float(np.average(diagonal, weights=inputs.weight)) or 1.0
+    return size - taken_by_offset(inputs, size) if fit_intercept else size
+
+
 def taken_by_offset(inputs: Any, size: float) -> float:
     """Part of ``size``, the mean of k(x, x), that is due to constants, which an offset absorbs.
 

@@ -50,8 +50,8 @@ class QuantileRegressor(LevelRegressor):
         weights). Pinball losses grow like y and the penalty like y²: if y is expressed in units c
         times smaller, the same fit takes alpha / c. If None, alpha is learned. If nothing is
         learned, None is a thousandth of the mean loss of the best constant divided by its mean
-        squared residual, times the mean diagonal of the kernel; for kernels that are not
-        stationary, and with an offset, less the mean of all kernel values.
+        squared residual, times the mean diagonal of the kernel (and that of ``coupling``); for
+        kernels that are not stationary, and with an offset, less the mean of all kernel values.
     learn : bool or Learning, default=True
         Whether open parameters (those left at None or "learned") are learned from held-out rows.
         Parameters given as numbers are kept. See :class:`fenchel.learning.Learning`, whose
