@@ -462,3 +462,16 @@ def test_one_multiple_for_all_columns_is_that_of_any(n, d):
         expected = total + d * np.log(0.4)
         assert left_out.common(multiple) == pytest.approx(expected, rel=1e-9)
         assert left_out(np.full(d, multiple))[0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [2.0**-8, 2.0**8])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "poisson"])
+def test_the_size_of_a_kernel_is_one_of_alpha(loss, size):
+    """Non-negative functions are in the space of the squared kernel."""
+    found = []
+    for times in (1.0, size):
+        kernel = ConstantKernel(times, "fixed") * Gaussian()
+        model = NonNegativeRegressor(loss, kernel=kernel, trace_penalty=0.0, learn=SHORT)
+        found.append((model.fit(X, Y).alpha_ / times**2, model.predict(NEW)))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-9)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-3)
