@@ -50,6 +50,7 @@ class Facts:
     certified: Any  # the one inside of calibrated intervals, or the same
     data: str
     target: str
+    outputs: tuple[str, ...]  # names of several targets; none of a single one
     n_rows: int
     n_seen: int | None  # how many of the rows were in the fit; None where that is not known
     scored: AnyArray  # positions of the rows that scores and calibration are of
@@ -100,7 +101,8 @@ def gather(
     if seen is not None and LEAST_UNSEEN <= np.count_nonzero(~seen) < len(seen):
         scored = np.flatnonzero(~seen)
     kind, table = statistic_of(model), FeatureTable.of(X)
-    measures = measures_of(estimator, targets.shape[1])
+    outputs = _outputs(y, targets.shape[1])
+    measures = measures_of(estimator, targets.shape[1], outputs)
     constants = _constants(training, measures, targets[scored])
     kept = getattr(model, "_kept", None)  # rows of positive weight
     n_kept = None if kept is None else len(kept)
@@ -109,7 +111,8 @@ def gather(
         model=model,
         certified=certified_model(model),
         data=data,
-        target=target_name_of(y) if target is None else target,
+        target=_target(y, outputs) if target is None else target,
+        outputs=outputs,
         n_rows=len(targets),
         n_seen=None if seen is None else int(np.count_nonzero(seen)),
         scored=scored,
@@ -132,6 +135,19 @@ def gather(
         targets=targets,
         warnings=list(warnings),
     )
+
+
+def _outputs(y: Any, number: int) -> tuple[str, ...]:
+    """Names of several targets; none of a single one."""
+    if number == 1:
+        return ()
+    named = hasattr(y, "columns")
+    return tuple(target_name_of(y, k) if named else f"output {k}" for k in range(number))
+
+
+def _target(y: Any, outputs: tuple[str, ...]) -> str:
+    """Name of the target, or of all."""
+    return ", ".join(outputs) if outputs and hasattr(y, "columns") else target_name_of(y)
 
 
 def _rows_for_certified(estimator: Any, X: Any) -> Any:

@@ -83,11 +83,12 @@ def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
                 some,
                 facts.targets[rows, 0],
                 feature=j,
-                target_name=facts.target or " ",
+                target_name=_drawn_target(facts) or " ",
             )
         )
         name = table.names[j]
         what = "predictions" if facts.levels is None else f"{len(facts.levels)} {facts.statistic}"
+        of = f" of {facts.outputs[0]}" if facts.outputs else ""
         spread = _spread(facts)
         others = (
             " The title says what is done with the other features." if len(table.names) > 1 else ""
@@ -95,9 +96,14 @@ def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
         yield Picture(
             "pictures",
             svg,
-            f"{what} of {facts.target} along {name}{spread}, over the rows as points",
-            f"Along {name}: {what} as curves{spread}, and {sampled} as points.{others}",
+            f"{what} of {_drawn_target(facts)} along {name}{spread}, over the rows as points",
+            f"Along {name}: {what}{of} as curves{spread}, and {sampled} as points.{others}",
         )
+
+
+def _drawn_target(facts: Facts) -> str:
+    """The target, or the first one of several, which is the one that pictures are of."""
+    return facts.outputs[0] if facts.outputs else facts.target
 
 
 def _sampled(n_rows: int, n_drawn: int, n_without: int) -> str:
@@ -164,7 +170,7 @@ def _support(facts: Facts, X: Any) -> Iterator[Picture]:
             X,
             facts.targets[:, 0],
             feature=numeric[0],
-            target_name=facts.target or " ",
+            target_name=_drawn_target(facts) or " ",
             ax=ax,
         )
     )

@@ -54,11 +54,15 @@ class Score:
         return explained_share(self.model, self.baseline) if self.baseline > 0.0 else None
 
 
-def measures_of(estimator: Any, n_outputs: int) -> list[Measure]:
+def measures_of(estimator: Any, n_outputs: int, names: tuple[str, ...] = ()) -> list[Measure]:
     """The losses by which a model is scored: those of its levels, or of residuals."""
     losses, levels = level_losses(estimator), levels_of(estimator)
     if losses is None or levels is None:
-        return [m for k in range(n_outputs) for m in _of_residuals(k, n_outputs)]
+        return [
+            m
+            for k in range(n_outputs)
+            for m in _of_residuals(k, f" of {names[k]}" if names else "")
+        ]
     squared = "squared " if statistic_of(estimator) == "expectiles" else ""
     return [
         Measure(f"{squared}pinball loss at {percent(float(level))}", j, 0, loss)
@@ -66,8 +70,7 @@ def measures_of(estimator: Any, n_outputs: int) -> list[Measure]:
     ]
 
 
-def _of_residuals(output: int, n_outputs: int) -> list[Measure]:
-    of = f" of output {output}" if n_outputs > 1 else ""
+def _of_residuals(output: int, of: str) -> list[Measure]:
     return [
         Measure(f"squared error{of}", output, output, Squared(), factor=2.0),
         Measure(f"absolute error{of}", output, output, Absolute()),
