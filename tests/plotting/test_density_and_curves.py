@@ -57,6 +57,17 @@ def test_bars_of_values_that_repeat_are_no_comb(ax, step, n):
     assert high >= possible[-1] + 0.49 * step
 
 
+def test_a_curve_is_not_cut_while_it_is_high(ax):
+    rows = np.repeat(np.linspace(0.0, 1.0, 5), 40)[:, None]
+    density = KernelDensity(bandwidth=0.3).fit(rows)
+    display = DensityDisplay.from_estimator(density, rows, ax=ax)
+    assert display.mass_ > 0.97  # it was 0.81
+    assert max(display.density[0], display.density[-1]) < 0.2 * display.density.max()
+    assert ax.get_xlim() == (display.grids[0][0], display.grids[0][-1])
+    given = DensityDisplay.from_estimator(density, rows, extent=(0.0, 1.0), ax=ax)
+    assert (given.grids[0][0], given.grids[0][-1]) == (0.0, 1.0)
+
+
 def test_the_power_of_ten_is_beside_the_legend(ax):
     X = pd.DataFrame({"salary": 1e5 + 1e4 * RANDOM.normal(size=100)})
     model = type("Wide", (), {"score_samples": lambda _, X: norm.logpdf(X, 1e5, 1e4).sum(axis=1)})

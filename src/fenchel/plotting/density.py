@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -111,7 +112,8 @@ class DensityDisplay(Display):
             Data to draw with the density, in the format of ``score_samples``.
         extent : sequence of pairs, optional
             Lower and upper limit of each variable. The default is 8 % beyond the data, or more if
-            a contour would be cut off.
+            a contour would be cut off, or the curve where it is half as high as at the ends of
+            the densest 95 %.
         grid_resolution : int, optional
             Number of grid points in each direction; by default 500 in one dimension and 150 in
             two.
@@ -235,18 +237,18 @@ class DensityDisplay(Display):
         _style.label_axes(ax, x, y, "contours enclose these shares of the mass")
 
     def _cut_sides(self) -> list[bool]:
-        """Whether the outermost contour comes near the low and high ends of each variable."""
-        if len(self.grids) == 1:
-            return [False, False]
+        """Whether the outermost level comes near the low and high ends of each variable."""
         levels = self._levels()
         if not len(levels):
-            return [False] * 4
-        sides = self.density[:, 0], self.density[:, -1], self.density[0], self.density[-1]
+            return [False] * 2 * len(self.grids)
+        sides = [self.density[0], self.density[-1]]
+        if len(self.grids) > 1:
+            sides = [self.density[:, 0], self.density[:, -1], *sides]
         return [bool(side.max() >= 0.5 * levels.min()) for side in sides]
 
     def _levels(self) -> FloatArray:
         """The level of each share of the mass: cells from the densest on, until they have it."""
-        cells = np.outer(*(np.gradient(grid) for grid in self.grids[::-1]))
+        cells = reduce(np.multiply.outer, [np.gradient(grid) for grid in self.grids[::-1]])
         order = np.argsort(-self.density, axis=None)
         mass = np.cumsum((self.density * cells).ravel()[order])
         if not mass[-1] > 0.0:
