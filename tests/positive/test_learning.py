@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import ConstantKernel
 
 from fenchel import KernelRidge, QuantileRegressor
+from fenchel.features import PivotedCholesky
 from fenchel.kernels import Gaussian, is_open
 from fenchel.learning import Learning
 from fenchel.model_selection import PathSearchCV
@@ -475,3 +476,12 @@ def test_the_size_of_a_kernel_is_one_of_alpha(loss, size):
         found.append((model.fit(X, Y).alpha_ / times**2, model.predict(NEW)))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-9)
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-3)
+
+
+def test_a_kernel_may_be_given_by_features():
+    kernel = ConstantKernel(0.01, "fixed") * Gaussian([0.5, 4.0, 0.1])
+    found = [
+        NonNegativeRegressor(**given, learn=SHORT).fit(X, Y).alpha_
+        for given in ({"kernel": kernel}, {"features": PivotedCholesky(kernel)})
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-6)

@@ -280,7 +280,7 @@ class NonNegativeRegressor(PositiveRegressor):
         learned = super()._learn(X, targets, weight, kernels, watch)
         if learned is None or self.alpha is not None:
             return learned
-        if self.kernel is not None:
+        if self.kernel is not None or getattr(self.features, "kernel", None) is not None:
             some = rows_by_content(X, targets, weight, _SOME_ROWS, 1).X
             share = _SHARE_OF_SQUARES * _size_of_squares(learned.kernel(some))
             learned = replace(learned, alpha=learned.alpha * share / self.learned_share)
