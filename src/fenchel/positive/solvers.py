@@ -134,9 +134,11 @@ class DualNewton(PSDSolver):
                 if (direction := record.loop.in_time(towards)) is None:
                     return
                 change, offset, decrease, turn = direction
+                # how far from the centre a point is, the whole step says: a shortened one gains
+                # little near the border, and would shrink the barrier too early
                 share = eased.loss.reach(point.dual, change)
-                change, decrease, turn = share * change, share * decrease, share * turn
-                moved = _walk(eased, point, change, decrease, turn if joint else None)
+                change, turn = share * change, share * turn
+                moved = _walk(eased, point, change, share * decrease, turn if joint else None)
                 step += 1
             if moved is None and path.ended:  # rounding: what is left is how good it gets
                 true = replace(point, conjugates=problem.conjugates(point.dual))
