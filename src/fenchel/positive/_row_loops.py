@@ -274,7 +274,7 @@ def advance(
     rule: Rule,
     offset: FloatArray,
 ) -> tuple[int, bool, float]:
-    """Steps made, whether the last one went down, and what it was to gain.
+    """Steps made, whether the last one went down, and what the whole of it was to gain.
 
     Of the states, the first is the start and, in the end, the last point that was reached; the
     second one is room for points that are tried, the third for their change.
@@ -286,10 +286,9 @@ def advance(
     for step in range(1, rule.most + 1):
         decrease = _direction(parts, best, box, change.dual, offset)
         share = min(1.0, 0.995 * steps_to_border(best.dual, change.dual, box.lower, box.upper))
-        decrease *= share
         rounding = rule.rounding * max(abs(value), abs(losses), rule.unit)
         found = False
-        if decrease > -rounding:
+        if share * decrease > -rounding:
             _pushed(parts, change.dual, change.gram, change.linear)
             size = share
             for _ in range(rule.halvings):
@@ -300,7 +299,7 @@ def advance(
                     _moved(best.linear, change.linear, size, trial.linear)
                     _decomposed(parts, trial.gram, trial.values, trial.vectors)
                     reached = _reached(parts, trial, barrier, known)
-                    if reached <= value - rule.armijo * (size / share) * decrease + rounding:
+                    if reached <= value - rule.armijo * size * decrease + rounding:
                         found = True
                         break
                 size *= 0.5

@@ -128,7 +128,7 @@ class RowSteps:
         """Up to so many steps, as long as they are to gain more than ``worth``.
 
         Returns how many, the last point, or None if no step goes down, the offsets of the last
-        step, and what that was to gain.
+        step, and what the whole of that was to gain.
         """
         loss, spectra, problem = eased.loss, point.spectra, self.problem
         assert isinstance(loss, Interior)
