@@ -12,8 +12,8 @@ from fenchel._typing import FloatArray
 _COMMON = 0.3  # of the strength, on what all scales have in common
 _SPREAD = 3.0  # variance of the prior of Hvarfner et al. (2024)
 _OF_SQUARES = 4.0  # chance moves their mean more than that of absolute values
-_ROWS_EACH, _MOST = 20.0, 2.0  # rows for each length scale below which it is up to twice as strong
-_MANY_SCALES = 24  # fewer with bounded slopes: targets far from all others are in the loss, too
+_MANY_SCALES = 24  # those of twelve columns and their ranks
+_ROWS_EACH, _MOST = 20.0, 2.0  # rows for each of many, below which it is up to twice as strong
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,6 @@ def share_for(bounded: bool, n_rows: int, n_scales: int) -> float:
         Number of length scales that are learned.
     """
     times = 1.0 if bounded else _OF_SQUARES
-    if not bounded or n_scales > _MANY_SCALES:
+    if n_scales > _MANY_SCALES:
         times *= min(max(_ROWS_EACH * n_scales / n_rows, 1.0), _MOST)
     return float(times * n_rows**-1.5 / _SPREAD)
