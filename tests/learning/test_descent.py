@@ -18,11 +18,13 @@ def bowl(theta):
     ) * away
 
 
-def descent(bounds=10.0, strength=0.0, watch=None):
+def descent(bounds=10.0, strength=0.0, watch=None, relative=False):
     ends = np.broadcast_to(bounds, 3)[:, None] * np.array([-1.0, 1.0])
 
-    def penalty(theta):
-        return strength * float(theta @ theta), 2.0 * strength * theta
+    def penalty(theta, value):
+        squares = float(theta @ theta)
+        plain = strength * squares, 2.0 * strength * theta, 0.0
+        return plain if not relative else (value * plain[0], value * plain[1], plain[0])
 
     return Descent(np.zeros(3), ends, penalty, watch)
 
@@ -34,29 +36,26 @@ def test_minimum_is_found():
     assert found.best[1] == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("size", [1.0, 1e-3])
-def test_penalty_is_a_share_of_the_criterion(size):
-    def sized(theta):
-        value, gradient = bowl(theta)
-        return size * value, size * gradient
-
-    found = descent(strength=0.02)
-    found.run(sized, 50, 1e-12)
+def test_penalty_pulls_to_the_centre():
+    found = descent(strength=2.0)
+    found.run(bowl, 50, 1e-12)
+    np.testing.assert_allclose(found.best[2], TARGET * [1 / 3, 10 / 12, 3 / 5], atol=1e-5)
     whole, plain, theta = found.best
-    assert plain == pytest.approx(sized(theta)[0])
-    assert whole == pytest.approx(plain * (1.0 + 0.02 * theta @ theta))
+    assert plain == pytest.approx(bowl(theta)[0])
+    assert whole == pytest.approx(plain + 2.0 * theta @ theta)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-3])
+def test_penalty_in_proportion_to_the_criterion(size):
+    found = descent(strength=0.02, relative=True)
+    found.run(lambda theta: tuple(size * part for part in bowl(theta)), 60, 1e-14)
+    whole, plain, theta = found.best
     value, gradient = bowl(theta)
-    slopes = gradient * (1.0 + 0.02 * theta @ theta) + value * 0.04 * theta
-    np.testing.assert_allclose(slopes, 0.0, atol=1e-3)
-    assert 0.0 < np.abs(theta - TARGET).max() < 0.01
-
-
-def test_no_coordinate_goes_farther_than_the_reach():
-    found = descent()
-    found.run(bowl, 50, 1e-12, reach=0.25)
-    np.testing.assert_allclose(found.best[2], np.clip(TARGET, -0.25, 0.25), atol=1e-6)
-    found.run(bowl, 50, 1e-12, reach=0.25)  # from there
-    np.testing.assert_allclose(found.best[2], np.clip(TARGET, -0.5, 0.5), atol=1e-6)
+    share = 0.02 * float(theta @ theta)
+    assert plain == pytest.approx(size * value)
+    assert whole == pytest.approx(size * value * (1.0 + share))
+    np.testing.assert_allclose(gradient * (1.0 + share) + 0.04 * value * theta, 0.0, atol=1e-4)
+    assert np.abs(theta - TARGET).max() > 1e-4
 
 
 def test_bounds_hold_and_closed_ones_are_not_free():

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from fenchel._typing import FloatArray
 
 Criterion = Callable[[FloatArray], tuple[float, FloatArray]]
+Penalty = Callable[[FloatArray, float], tuple[float, FloatArray, float]]
 
 _PATIENCE = 6  # evaluations
 
@@ -21,9 +22,7 @@ class Stopped(Exception):
 
 @dataclass
 class Descent:
-    """Minimizes C (1 + P), a criterion C with a penalty P, over the free coordinates of θ.
-
-    Chance changes a held-out loss by a share of it, so that a penalty is one as well.
+    """Minimizes a criterion plus a penalty over the free coordinates of θ, within bounds.
 
     Parameters
     ----------
@@ -31,14 +30,15 @@ class Descent:
     bounds : ndarray of shape (m, 2)
         Coordinates whose bounds are equal are not free.
     penalty : callable
-        Function of θ that returns the share P to add to the criterion, and its gradient.
+        Function of θ and the criterion that returns a number to add to the criterion, its
+        gradient, and its derivative with respect to the criterion.
     watch : callable, optional
         Called with the criterion after each evaluation; a true return value ends the descent.
     """
 
     start: FloatArray
     bounds: FloatArray
-    penalty: Criterion
+    penalty: Penalty
     watch: Callable[[float], bool] | None = None
     best: tuple[float, float, FloatArray] | None = None
     """Penalized and plain criterion, and θ, at the best point."""
@@ -46,12 +46,7 @@ class Descent:
     """The criterion at each evaluation."""
 
     def run(
-        self,
-        criterion: Criterion,
-        max_calls: int,
-        tol: float,
-        first_step: float = 0.0,
-        reach: float = np.inf,
+        self, criterion: Criterion, max_calls: int, tol: float, first_step: float = 0.0
     ) -> bool:
         """Descend from the best point so far; return False if stopped from outside.
 
@@ -60,12 +55,9 @@ class Descent:
         first step is the gradient, or has a given length: near an optimum, gradients are much
         shorter than the distance to it, and the first two evaluations would gain nothing. If no
         coordinate is free, as with constant columns, the criterion is evaluated once.
-        Coordinates stay within ``reach`` of where they begin: a step that is far too long would
-        ask for fits that take as long as all others.
         """
         free = self.bounds[:, 0] < self.bounds[:, 1]
         theta = self.start.copy() if self.best is None else self.best[2].copy()
-        bounds = np.clip(self.bounds, theta[:, None] - reach, theta[:, None] + reach)
         self.best = None
         calls = 0
         bests: list[float] = []
@@ -78,9 +70,8 @@ class Descent:
             calls += 1
             theta[free] = part
             value, gradient = criterion(theta)
-            added, of_added = self.penalty(theta)
-            whole = value * (1.0 + added)
-            slopes = (gradient * (1.0 + added) + value * of_added)[free]
+            added, of_added, through = self.penalty(theta, value)
+            whole, slopes = value + added, (gradient + through * gradient + of_added)[free]
             if not np.isfinite(whole) or not np.isfinite(gradient).all():
                 return 1e10, np.zeros(len(part))
             if self.best is None or whole < self.best[0]:
@@ -104,7 +95,7 @@ class Descent:
                 theta[free],
                 jac=True,
                 method="L-BFGS-B",
-                bounds=bounds[free],
+                bounds=self.bounds[free],
                 options={"ftol": 0.0, "gtol": 0.0, "maxiter": max_calls},
             )
         except _Ended:
@@ -120,7 +111,7 @@ class Descent:
         for theta in points:
             value, _ = criterion(theta)
             self.history.append(value)
-            whole = value * (1.0 + self.penalty(theta)[0])
+            whole = value + self.penalty(theta, value)[0]
             if value < (1.0 - share) * known[1] and whole < self.best[0]:
                 self.best = whole, value, theta.copy()
             if self.watch is not None and self.watch(value):

@@ -29,7 +29,7 @@ from fenchel.learning.descent import Descent
 from fenchel.learning.early_end import HALF, EarlyEnd
 from fenchel.learning.fold import Task
 from fenchel.learning.parameters import OpenParameters
-from fenchel.learning.prior import Prior, share_for
+from fenchel.learning.prior import Prior
 from fenchel.learning.reach import around_constant, is_bounded, size_of_functions, unit_of_strength
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.learning.short_scales import points_of_changing, shorter_points
@@ -47,8 +47,7 @@ _LEAST_ROWS = 3
 _EACH_LEFT_OUT = 12  # rows below which folds have one row each, and a gain may be noise
 _MANY_ROWS = 1000
 _COUNTED, _SHARE, _LAST_FOLDS = 10_000, 0.4, 2  # rows whose share is in the last descent
-_LAST_OUTPUTS = 3
-_FIRST_STEP, _REACH = 0.3, 4.0  # in log θ, after a descent on few rows
+_LAST_STEP, _LAST_OUTPUTS = 0.3, 3
 _WORTH_IT = 1.5  # times the rows of the descent before, or another one is not
 _UNKNOWNS = 1500  # of smooth losses of coupled outputs, where each row counts with all of them
 _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matters
@@ -89,9 +88,10 @@ class Learning(CheckedParameters):
     tol : float
         Relative decrease of the criterion below which the descent ends.
     prior : float
-        Strength of the penalty on length scales, a share of the held-out loss. It falls with the
-        number of rows to the power 3/2, and prefers length scales that are a common multiple of
-        the spreads of their features, about 3 times the square root of the number of features.
+        Strength of the penalty on length scales, divided by the number of rows to the power 3/2;
+        for more than 24 of them, it is a share of the held-out loss. It prefers length scales
+        that are a common multiple of the spreads of their features, namely about 3 times the
+        square root of the number of features.
     kernels : tuple of str or kernels, optional
         Kernels among which the first descent chooses if none is given: names, of kernels on the
         features and their ranks, or kernels that are used as they are, such as
@@ -353,8 +353,8 @@ class _Try:
         bounds = np.vstack([self.open.bounds, ends])
         free = bounds[:, 0] < bounds[:, 1]
         scales = np.append(self.open.scales, False) & free
-        self.n_scales = int(scales.sum())
-        self.prior = Prior(start + _WIDER, scales, self._strength_of_prior)
+        self.centre, self.scales = start + _WIDER, scales
+        self.prior = self._prior()
         self.descent = Descent(start, bounds, self.prior, watch)
 
     @property
@@ -367,10 +367,10 @@ class _Try:
         """Criterion of the best point."""
         return np.inf if self.descent.best is None else self.descent.best[1]
 
-    @property
-    def _strength_of_prior(self) -> float:
+    def _prior(self) -> Prior:
         bounded = is_bounded(self.data.loss, self.rows.targets.shape[1])
-        return self.options.prior * share_for(bounded, len(self.rows.X), self.n_scales)
+        strength, n_rows = self.options.prior, len(self.rows.X)
+        return Prior.of(self.centre, self.scales, strength, n_rows, bounded)
 
     def first(self) -> None:
         """Descend on few rows, starting from smooth functions.
@@ -432,17 +432,16 @@ class _Try:
         theta = np.append(theta[:-1], theta[-1] + GROWTH * np.log(few / self._fitted))
         theta[-1] = min(max(theta[-1], low), high)
         descent.best = whole, criterion, theta
-        descent.penalty = replace(self.prior, strength=self._strength_of_prior)
-        self._go_on(self.options.tol / 3.0)
+        descent.penalty = self._prior()
+        self._go_on(self.options.tol / 3.0, _LAST_STEP)
 
-    def _go_on(self, tol: float) -> None:
+    def _go_on(self, tol: float, first_step: float = 0.0) -> None:
         before = self.descent.best
         assert before is not None
         criterion = self._criterion(self.rows, before[1])
         try:
             with within(self.watch.seconds_left()):
-                most = self.options.max_evaluations
-                self.descent.run(criterion, most, tol, _FIRST_STEP, _REACH)
+                self.descent.run(criterion, self.options.max_evaluations, tol, first_step)
         except OutOfTime:
             self.watch.reason = self.watch.reason or HALF
         if self.descent.best is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,18 +12,22 @@ from fenchel._typing import FloatArray
 
 _COMMON = 0.3  # of the strength, on what all scales have in common
 _SPREAD = 3.0  # variance of the prior of Hvarfner et al. (2024)
+_FEW = 24  # length scales: those of twelve columns and of their ranks
 _OF_SQUARES = 4.0  # chance moves their mean more than that of absolute values
-_MANY_SCALES = 24  # those of twelve columns and their ranks
-_ROWS_EACH, _MOST = 20.0, 2.0  # rows for each of many, below which it is up to twice as strong
+_ROWS_EACH, _MOST = 20.0, 2.0  # rows for each scale, below which it is up to twice as strong
+_LEFT = 0.1  # of the distances from a constant: with less, the penalty falls no further
 
 
 @dataclass(frozen=True)
 class Prior:
     r"""Penalty on the logarithms of length scales: prefers equal ones first, wide ones second.
 
-    .. math:: s \sum_j (z_j - \bar z)^2 + 0.3\, s\, m\, \bar z^2, \qquad z = \theta - c
+    .. math:: s_C \Bigl(\sum_j (z_j - \bar z)^2 + 0.3\, m\, \bar z^2\Bigr),
+              \qquad z = \theta - c
 
-    over the m length scales, with c the expected value of each.
+    over the m length scales, with c the expected value of each and :math:`s_C = s (q C)^w` for a
+    held-out loss C. Among many columns, some agree with the targets of all folds by chance. What
+    they gain is a share of the loss, and so is the penalty, where w is one.
 
     Parameters
     ----------
@@ -30,37 +35,51 @@ class Prior:
     scales : ndarray of shape (m,)
         Which coordinates are length scales; the others are not penalized.
     strength : float
+        The number s.
+    power : float
+        The number w, from 0 to 1.
+    times : float
+        The number q.
+    least : float
+        Loss below which the penalty does not fall.
     """
 
     centre: FloatArray
     scales: npt.NDArray[np.bool_]
     strength: float
+    power: float = 0.0
+    times: float = 1.0
+    least: float = 0.0
 
-    def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Value and gradient."""
+    @classmethod
+    def of(
+        cls,
+        centre: FloatArray,
+        scales: npt.NDArray[np.bool_],
+        strength: float,
+        n_rows: int,
+        bounded: bool,
+    ) -> Self:
+        """The prior of that strength for a number of rows, and a loss of bounded slopes or not."""
+        n_scales = max(int(scales.sum()), 1)
+        power = max(0.0, 1.0 - (_FEW / n_scales) ** 2)
+        crowded = min(max(_ROWS_EACH * n_scales / n_rows, 1.0), _MOST)
+        least = _LEFT if bounded else _LEFT**2
+        times = crowded * (1.0 if bounded else _OF_SQUARES)
+        strength *= n_rows**-1.5 / _SPREAD
+        return cls(centre, scales, strength, power, times, least)
+
+    def __call__(self, theta: FloatArray, loss: float) -> tuple[float, FloatArray, float]:
+        """Value, gradient, and derivative with respect to the loss."""
         away = (theta - self.centre)[self.scales]
         gradient = np.zeros(len(theta))
         if not len(away):
-            return 0.0, gradient
+            return 0.0, gradient, 0.0
+        size = max(loss, self.least)
+        strength = self.strength * (self.times * size) ** self.power
         common = float(away.mean())
         apart = away - common
         value = float(apart @ apart) + _COMMON * len(away) * common**2
-        gradient[self.scales] = 2.0 * self.strength * (apart + _COMMON * common)
-        return self.strength * value, gradient
-
-
-def share_for(bounded: bool, n_rows: int, n_scales: int) -> float:
-    """The strength for a prior of one: larger for squares, and for many scales on few rows.
-
-    Parameters
-    ----------
-    bounded : bool
-        Whether the slopes of the loss are bounded.
-    n_rows : int
-    n_scales : int
-        Number of length scales that are learned.
-    """
-    times = 1.0 if bounded else _OF_SQUARES
-    if n_scales > _MANY_SCALES:
-        times *= min(max(_ROWS_EACH * n_scales / n_rows, 1.0), _MOST)
-    return float(times * n_rows**-1.5 / _SPREAD)
+        gradient[self.scales] = 2.0 * strength * (apart + _COMMON * common)
+        slope = self.power * strength * value / size if loss > self.least else 0.0
+        return strength * value, gradient, slope
