@@ -66,8 +66,8 @@ class Prior:
         crowded = min(max(_ROWS_EACH * n_scales / n_rows, 1.0), _MOST)
         least = _LEFT if bounded else _LEFT**2
         times = crowded * (1.0 if bounded else _OF_SQUARES)
-        strength *= n_rows**-1.5 / _SPREAD
-        return cls(centre, scales, strength, power, times, least)
+        share = strength * n_rows**-1.5 / _SPREAD
+        return cls(centre, scales, share, power, times, least)
 
     def __call__(self, theta: FloatArray, loss: float) -> tuple[float, FloatArray, float]:
         """Value, gradient, and derivative with respect to the loss."""
