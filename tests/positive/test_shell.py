@@ -44,6 +44,17 @@ def given(name, **settings):
     return clone(ESTIMATORS[name]).set_params(**settings)
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-4])
+def test_a_solution_of_the_same_problem_takes_no_steps(tol):
+    """It was moved into the domain, and took as many steps as a fit without it."""
+    estimator = given("non-crossing", warm_start=True, tol=tol, alpha=1e-3, learn=False)
+    X, y = data(estimator)
+    known = estimator.fit(X, y).certificate_
+    estimator.fit(X, y)
+    assert estimator.n_iter_ == 0
+    assert estimator.certificate_.primal <= known.primal * (1.0 + 1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_previous_fit_is_the_start(name):

@@ -100,6 +100,8 @@ class DualNewton(PSDSolver):
         problem, joint = record.problem, record.joint
         path, point = begin(record, warm_start, _LAST)
         offset = np.zeros(problem.outward.shape[1])
+        if warm_start is not None and not warm_start.barrier > 0.0:
+            yield Iterate(0, record.certified(point, offset))  # a solution of this problem, maybe
         if not problem.loss.smooth:
             nu = point.spectra.multipliers
             inside = _INSIDE if path.barrier < path.unit else _FAR_INSIDE
