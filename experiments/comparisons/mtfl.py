@@ -97,15 +97,14 @@ class _Point(NamedTuple):
     def longest(self, direction: _Point, levels: np.ndarray) -> float:
         """The share of a direction that is feasible, at most one."""
         high, low = self.room(levels)
-        of = direction
         return min(
             1.0,
-            _ratio(high, -of.dual),
-            _ratio(low, of.dual),
-            _ratio(self.above, of.above),
-            _ratio(self.below, of.below),
-            _definite(self.metric, of.metric),
-            _definite(self.slack, of.slack),
+            _ratio(high, -direction.dual),
+            _ratio(low, direction.dual),
+            _ratio(self.above, direction.above),
+            _ratio(self.below, direction.below),
+            _definite(self.metric, direction.metric),
+            _definite(self.slack, direction.slack),
         )
 
 

@@ -354,8 +354,7 @@ class _Try:
         free = bounds[:, 0] < bounds[:, 1]
         scales = np.append(self.open.scales, False) & free
         self.centre, self.scales = start + _WIDER, scales
-        self.prior = self._prior()
-        self.descent = Descent(start, bounds, self.prior, watch)
+        self.descent = Descent(start, bounds, self._prior(), watch)
 
     @property
     def worth(self) -> float:
@@ -382,7 +381,7 @@ class _Try:
         criterion, tol = self._criterion(self.few, 1.0), 3.0 * self.options.tol
         if not self.descent.run(criterion, 12, tol) or not _LITTLE < self.held_out < np.inf:
             return
-        place = self.descent.start, self.descent.bounds, np.flatnonzero(self.prior.scales)
+        place = self.descent.start, self.descent.bounds, np.flatnonzero(self.scales)
         share = _GAIN / np.sqrt(len(self.few.X))
         if self.descent.look(criterion, shorter_points(*place), share):
             self.descent.run(criterion, 12, tol)
