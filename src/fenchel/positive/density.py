@@ -98,7 +98,8 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         computed from X.
     learn : bool or Learning, default=True
         Whether to learn the multiple c. It maximizes the leave-one-out likelihood of a normal
-        kernel density with half these length scales, which has a closed form. Repeats of a row are
+        kernel density, which has a closed form. Its bandwidths are these length scales over 2.8 in
+        one and two columns, and over 2 in more columns and for cells. Repeats of a row are
         left out with it, unless fewer than 12 distinct rows hold nine tenths of the weight. Such
         rows are cells of rounded numbers or counts, and are left out one repeat at a time; whole
         weights are numbers of repeats. Where values repeat in a column, its length scale is at
