@@ -35,3 +35,8 @@ def test_noise_is_not_followed():
         reported, true = drawn("ridge", n, d, np.zeros(1), 0)
         assert reported > 0.95
         assert true < 1.05
+
+
+def test_noise_in_twelve_columns_is_hardly_followed():
+    """Squares on new rows were 1.58 of those of the mean."""
+    assert np.mean([drawn("ridge", 100, 12, np.zeros(1), seed)[1] for seed in range(6)]) < 1.3

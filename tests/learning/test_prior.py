@@ -17,11 +17,11 @@ SCALES = np.array([True, True, True, False, False])
 @pytest.mark.parametrize("loss", [0.05, 0.4])
 @pytest.mark.parametrize("power", [0.0, 0.3, 1.0])
 def test_formula_and_derivatives(scales, loss, power):
-    prior = Prior(CENTRE, scales, 2.0, power, 6.0, 0.1)
+    prior = Prior(CENTRE, scales, 2.0, power, 6.0)
     z = (THETA - CENTRE)[scales]
     wanted = 0.0
     if scales.any():
-        size = 2.0 * (6.0 * max(loss, 0.1)) ** power
+        size = 2.0 * max(6.0 * loss, 1.0) ** power
         wanted = size * (np.sum((z - z.mean()) ** 2) + 0.3 * 3.0 * z.mean() ** 2)
     value, gradient, slope = prior(THETA, loss)
     assert value == pytest.approx(wanted)
@@ -42,15 +42,21 @@ def size(n_rows, n_scales, bounded, loss=0.5):
 
 @pytest.mark.parametrize("bounded", [True, False])
 def test_few_length_scales_have_the_same_prior_for_every_loss(bounded):
-    for n_scales, loss in [(1, 0.01), (24, 0.01), (24, 1.0)]:
+    few = 24 if bounded else 8
+    for n_scales, loss in [(1, 0.01), (1, 1.0), (few, 0.01), (few, 1.0)]:
         assert size(100, n_scales, bounded, loss) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("n_scales", [1, 9, 30, 1000])
+@pytest.mark.parametrize("bounded", [True, False])
+def test_none_is_less_where_the_loss_is_small(n_scales, bounded):
+    assert size(1000, n_scales, bounded, 1e-3) == pytest.approx(1.0)
 
 
 def test_that_of_many_is_a_share_of_the_loss_and_stronger_for_squares_and_few_rows():
     many = 24_000  # the power is one but for a millionth
-    assert size(10**6, many, True) == pytest.approx(0.5, rel=1e-4)
+    assert size(10**6, many, True, 0.9) == pytest.approx(1.8, rel=1e-4)
     assert size(10**6, many, False) == pytest.approx(2.0, rel=1e-4)
-    assert size(1000, many, True) == pytest.approx(1.0, rel=1e-4)
+    assert size(1000, many, True, 0.9) == pytest.approx(3.6, rel=1e-4)
     assert size(1000, many, False) == pytest.approx(4.0, rel=1e-4)
-    assert size(1000, many, True, 1e-3) == pytest.approx(0.2, rel=1e-4)
-    assert size(1000, many, False, 1e-3) == pytest.approx(0.08, rel=1e-4)
+    assert size(1000, 16, False, 1.0) == pytest.approx(4.0**0.75)

@@ -89,9 +89,9 @@ class Learning(CheckedParameters):
         Relative decrease of the criterion below which the descent ends.
     prior : float
         Strength of the penalty on length scales, divided by the number of rows to the power 3/2;
-        for more than 24 of them, it is a share of the held-out loss. It prefers length scales
-        that are a common multiple of the spreads of their features, namely about 3 times the
-        square root of the number of features.
+        for more than 8 of them, or 24 with losses of bounded slopes, it rises with the held-out
+        loss. It prefers length scales that are a common multiple of the spreads of their features,
+        namely about 3 times the square root of the number of features.
     kernels : tuple of str or kernels, optional
         Kernels among which the first descent chooses if none is given: names, of kernels on the
         features and their ranks, or kernels that are used as they are, such as

@@ -12,10 +12,12 @@ from fenchel._typing import FloatArray
 
 _COMMON = 0.3  # of the strength, on what all scales have in common
 _SPREAD = 3.0  # variance of the prior of Hvarfner et al. (2024)
-_FEW = 24  # length scales: those of twelve columns and of their ranks
-_OF_SQUARES = 4.0  # chance moves their mean more than that of absolute values
+# Length scales: those of four or twelve columns and of their ranks. For losses with bounded
+# slopes a few targets far from all others raise the loss of 40 rows of six columns.
+_FEW, _FEW_OF_OTHERS = 8, 24
+# Chance moves the mean of squares more than that of absolute values.
+_OF_SQUARES, _OF_OTHERS = 4.0, 2.0
 _ROWS_EACH, _MOST = 20.0, 2.0  # rows for each scale, below which it is up to twice as strong
-_LEFT = 0.1  # of the distances from a constant: with less, the penalty falls no further
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,10 @@ class Prior:
     .. math:: s_C \Bigl(\sum_j (z_j - \bar z)^2 + 0.3\, m\, \bar z^2\Bigr),
               \qquad z = \theta - c
 
-    over the m length scales, with c the expected value of each and :math:`s_C = s (q C)^w` for a
-    held-out loss C. Among many columns, some agree with the targets of all folds by chance. What
-    they gain is a share of the loss, and so is the penalty, where w is one.
+    over the m length scales, with c the expected value of each and :math:`s_C = s \max(q C, 1)^w`
+    for a held-out loss C in units of that of a constant. Among many columns, some agree with the
+    targets of all folds by chance. What they gain is a share of the loss, and so is the penalty of
+    targets that are mostly noise, where w is one.
 
     Parameters
     ----------
@@ -40,8 +43,6 @@ class Prior:
         The number w, from 0 to 1.
     times : float
         The number q.
-    least : float
-        Loss below which the penalty does not fall.
     """
 
     centre: FloatArray
@@ -49,7 +50,6 @@ class Prior:
     strength: float
     power: float = 0.0
     times: float = 1.0
-    least: float = 0.0
 
     @classmethod
     def of(
@@ -62,12 +62,12 @@ class Prior:
     ) -> Self:
         """The prior of that strength for a number of rows, and a loss of bounded slopes or not."""
         n_scales = max(int(scales.sum()), 1)
-        power = max(0.0, 1.0 - (_FEW / n_scales) ** 2)
+        few = _FEW_OF_OTHERS if bounded else _FEW
+        power = max(0.0, 1.0 - (few / n_scales) ** 2)
         crowded = min(max(_ROWS_EACH * n_scales / n_rows, 1.0), _MOST)
-        least = _LEFT if bounded else _LEFT**2
-        times = crowded * (1.0 if bounded else _OF_SQUARES)
+        times = crowded * (_OF_OTHERS if bounded else _OF_SQUARES)
         share = strength * n_rows**-1.5 / _SPREAD
-        return cls(centre, scales, share, power, times, least)
+        return cls(centre, scales, share, power, times)
 
     def __call__(self, theta: FloatArray, loss: float) -> tuple[float, FloatArray, float]:
         """Value, gradient, and derivative with respect to the loss."""
@@ -75,11 +75,11 @@ class Prior:
         gradient = np.zeros(len(theta))
         if not len(away):
             return 0.0, gradient, 0.0
-        size = max(loss, self.least)
-        strength = self.strength * (self.times * size) ** self.power
+        large = self.times * loss > 1.0
+        strength = self.strength * (self.times * loss) ** self.power if large else self.strength
         common = float(away.mean())
         apart = away - common
         value = float(apart @ apart) + _COMMON * len(away) * common**2
         gradient[self.scales] = 2.0 * strength * (apart + _COMMON * common)
-        slope = self.power * strength * value / size if loss > self.least else 0.0
+        slope = self.power * strength * value / loss if large else 0.0
         return strength * value, gradient, slope
