@@ -304,7 +304,8 @@ def _one_each(left_out: _LeftOut, start: float, end: EarlyEnd) -> tuple[FloatArr
         nonlocal best
         value, slopes = left_out.with_slopes(start * np.exp(apart))
         away = apart - apart.mean()
-        whole = value + cost * float(away @ away)
+        # in units of the rule: the descent ends by a share of the value
+        whole = value - left_out.volume + cost * float(away @ away)
         if whole < best[0]:
             best = whole, value, apart.copy()
         if end(value):
