@@ -47,7 +47,7 @@ _COARSE, _FINE = np.geomspace(2.0, 1e-3, 24), np.geomspace(0.75, 1.35, 7)
 # choices of four columns 2.8 is worse by a mean of 0.03 and a median of 0.08 nats. Cells keep 2,
 # as their floor is in length scales.
 _OVER_BANDWIDTH, _OVER_OF_FEW = 2.0, 2.8
-_FEW_COLUMNS = 2
+FEW_COLUMNS = 2
 # Nats, of all rows together, for the squared deviations of log widths from their mean. Without it
 # held-out rows of 15 tables of two columns, 31 to 150 rows, are on average 0.01 nats worse.
 _ALIKE = 8.0
@@ -214,7 +214,7 @@ class _LeftOut:
             others = np.log(share / rest[:, None] * (1.0 - rarity))
             np.fill_diagonal(others, np.log((share - left) / rest * (1.0 - rarity)))
         volume = float(np.log(unit).sum())
-        few = single is None and len(unit) <= _FEW_COLUMNS
+        few = single is None and len(unit) <= FEW_COLUMNS
         over = _OVER_OF_FEW if few else _OVER_BANDWIDTH
         return cls(Z, share, least, left, rarity, others, broad, volume, over)
 

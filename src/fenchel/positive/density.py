@@ -36,7 +36,7 @@ from fenchel.positive._base import (
 )
 from fenchel.positive._conditional import conditional_density
 from fenchel.positive._few_rows import FewRowsFirst, few_rows, landmark_candidates
-from fenchel.positive._left_out import learned_width
+from fenchel.positive._left_out import FEW_COLUMNS, learned_width
 from fenchel.positive._row_sums import weighted_gram
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.conditions import check_conditions, refuse_unreachable
@@ -54,9 +54,8 @@ _WIDTH = 2.0
 # With a learned width 0.1 is as good as 0.01 and 0.001, and better where the width is too small.
 _STRENGTH, _STRENGTH_LEARNED = 1e-2, 1e-1
 # In ten columns, two normal clusters and 1000 rows, 50 greedy pivots lose 0.6 nats a row against
-# as many centres of clusters, in four columns 0.7 of a ring and none of Student's t. In two the
-# pivots are exact.
-_FEW_COLUMNS = 2
+# as many centres of clusters, in four columns 0.7 of a ring and none of Student's t. Up to
+# FEW_COLUMNS the pivots are exact.
 _CENTRES = 50
 # Rows for each centre up to which kernels get narrower. With 50 centres narrower ones leave out
 # what is between them: of four clusters in five columns 20 000 rows had a lower likelihood than
@@ -440,7 +439,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     def _by_centres(self, n_columns: int) -> bool:
         """Whether landmarks are centres of clusters."""
         named = isinstance(self.features, str) and self.features == "auto"
-        return named and n_columns > _FEW_COLUMNS
+        return named and n_columns > FEW_COLUMNS
 
     def _warns_of_truncation(self, feature_map: FeatureMap) -> bool:
         return not self._by_centres(feature_map.n_features_in_)
