@@ -43,3 +43,12 @@ def least_quantile(values: FloatArray, weight: FloatArray | None, level: float) 
     reached = np.cumsum(weight[order])
     place = int(np.searchsorted(reached, level * reached[-1]))
     return float(values[order[min(place, len(order) - 1)]])
+
+
+def median(values: FloatArray, weight: FloatArray | None) -> float:
+    """Return the mean of the smallest and the largest value that minimizes the absolute loss.
+
+    The median of the values, each repeated as often as its weight says.
+    """
+    low = least_quantile(values, weight, 0.5)
+    return 0.5 * (low - least_quantile(-values, weight, 0.5))

@@ -112,3 +112,13 @@ def test_curves_that_are_none_are_called_by_their_argument(value, curves):
         assert "Y" not in str(caught.value)
     with pytest.raises((TypeError, ValueError), match=r"^y_pred must be an array of numbers"):
         curve_mse(y, "curves")
+
+
+def test_points_where_pairs_are_nan_need_no_predictions():
+    y = [([0.0, 0.5, 1.0], [1.0, np.nan, 3.0]), ([0.0, 1.0], [1.0, 2.0])]
+    predicted = [([0.0, 0.5, 1.0], [1.0, 2.0, 5.0])] * 2
+    assert curve_mse(y, predicted) == pytest.approx(
+        curve_mse([y[0], y[1]], [([0.0, 1.0], [1.0, 5.0])] * 2)
+    )
+    with pytest.raises(ValueError, match="2 points"):
+        curve_mse(y, [([0.0, 0.5], [1.0, 2.0])] * 2)

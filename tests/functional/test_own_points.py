@@ -181,3 +181,22 @@ def test_the_measure_has_a_row_for_each_curve(data):
         own = as_curves([pairs[row]], quadrature="trapezoid")
         np.testing.assert_allclose(model.measure_[row, model.measure_[row] > 0.0], own.measure[0])
         assert np.isin(own.grid, model.grid_[model.measure_[row] > 0.0]).all()
+
+
+def test_a_quadrature_array_is_used_for_scores_of_pairs_at_its_points():
+    rng = np.random.default_rng(0)
+    X, theta = rng.normal(size=(30, 1)), np.linspace(0.0, 1.0, 5)
+    Y = np.sin(X + 3.0 * theta) + 0.3 * rng.normal(size=(30, 5))
+    weights = np.array([1.0, 1.0, 1.0, 1.0, 10.0]) / 14.0
+    model = FunctionalRegressor(quadrature=weights, learn=False).fit(X, Y, theta)
+    pairs = [(theta, y) for y in Y]
+    assert model.score(X, pairs) == pytest.approx(model.score(X, Y, theta), rel=1e-12)
+    assert model.score(X, [(theta[:3], y[:3]) for y in Y]) < 1.0
+
+
+def test_a_quadrature_array_has_no_weights_for_points_that_are_left_out():
+    X = np.array([[0.0], [1.0], [2.0]])
+    pairs = [([0.0, 1.0], [2.0, 3.0])] * 2 + [([0.5], [1.0])]
+    model = FunctionalRegressor(quadrature=[1.0, 2.0], learn=False)
+    model.fit(X, pairs, sample_weight=[1.0, 1.0, 0.0])
+    np.testing.assert_array_equal(model.grid_, [0.0, 1.0])

@@ -89,3 +89,32 @@ def test_scores_and_centers_of_a_level_are_of_its_quantiles():
     np.testing.assert_allclose(mean.center_, curves.mean(axis=0))
     even = FunctionalRegressor("absolute", learn=False).fit(rows, curves, THETA)
     np.testing.assert_allclose(even.center_, curves.mean(axis=0))
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e5])
+def test_a_wide_tube_does_not_hide_which_side_counts(unit):
+    rng = np.random.default_rng(0)
+    X, theta = rng.normal(size=(40, 1)), np.linspace(0.0, 1.0, 6)
+    Y = unit * rng.exponential(size=(40, 6))
+    loss = Pinball(0.9).insensitive(0.5 * unit)
+    model = FunctionalRegressor(loss, learn=False, alpha=1e-2 / unit).fit(X, Y, theta)
+    quantile, mean = np.quantile(Y, 0.9, axis=0), Y.mean(axis=0)
+    far = np.abs(model.center_ - mean)
+    assert np.all(np.abs(model.center_ - quantile) < far)
+
+
+def test_weights_are_repetitions_for_the_grids_of_thresholds():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(20, 1)), rng.normal(size=(20, 6)).cumsum(axis=1)
+    times = rng.integers(1, 4, 20)
+    search = PathSearchCV(
+        FunctionalRegressor("huber", learn=False, center=None), {"kappa": 4}, cv=2
+    )
+    grids = [
+        clone(search).fit(*rows, sample_weight=weight).cv_results_["param_kappa"]
+        for rows, weight in (
+            ((X, Y), times),
+            ((np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0)), None),
+        )
+    ]
+    np.testing.assert_allclose(*(np.sort(grid.astype(float)) for grid in grids), rtol=1e-12)

@@ -34,9 +34,7 @@ def test_nearest_point_of_the_ball(order, radius, decades):
     x = project(point, root, np.full((6, 1), radius), order).point
     outside = norm(point, root, order) > radius
     np.testing.assert_array_equal(x[~outside], point[~outside])
-    # for r = 1 thresholds are differences: as exact as rounding of the point allows
-    rounding = 1e-15 * norm(point, root, order).max()
-    np.testing.assert_allclose(norm(x, root, order)[outside], radius, rtol=1e-9, atol=rounding)
+    np.testing.assert_allclose(norm(x, root, order)[outside], radius, rtol=1e-9)
     dual = np.inf if order == 1.0 else 1.0 if order == np.inf else order / (order - 1.0)
     normal = point - x
     furthest = radius * norm(normal[outside], root, dual)
@@ -93,3 +91,15 @@ def test_losses_of_any_order_belong_together(order, step):
             rtol=1e-3,
             atol=1e-5 / (1.0 + step),
         )
+
+
+@pytest.mark.parametrize("size", [1.0, 1e9, 1e18, 1e30])
+def test_huber_loss_of_the_supremum_norm_far_away(size):
+    """κ times the sum of |r| where only one value is not zero, whatever rounding leaves of it."""
+    measure = np.array([0.5, 0.3, 0.2 - 1e-6, 1e-6])
+    residual = np.zeros((4, 4))
+    np.fill_diagonal(residual, [-size, size, -size, size])
+    value = CurveHuber(1e-8, np.inf, measure).value(residual)
+    # the least of 0.5 |r - s|^2 + κ |s| in the norms of L2 and L∞: r - s is κ / μ at that point
+    expected = 1e-8 * size / np.sqrt(measure) - 0.5e-16 / measure
+    np.testing.assert_allclose(value, expected, rtol=1e-9)

@@ -243,6 +243,10 @@ def test_infinite_predictions_of_rows_of_weight_zero_do_not_count():
 
 
 @pytest.mark.slow
+def test_infinite_curves_of_rows_of_weight_zero_do_not_cross():
+    assert crossing_loss([[np.inf, 1.0], [3.0, 2.5]], [0.1, 0.9], sample_weight=[0, 1]) == 0.5
+
+
 def test_scores_of_estimators_are_metrics(data):
     _, _, weight = data
     random = np.random.RandomState(1)
@@ -277,7 +281,9 @@ def test_scores_of_estimators_are_metrics(data):
         (lambda: d2_pinball_score([[0.0, 1.0]], [[0.0, 1.0]], [0.1, 0.9]), "one column where"),
         (lambda: mean_loss([0.0], [[[0.0]]], Squared()), "one or two dimensions"),
         (lambda: mean_pinball_loss([0.0], [0.0], multioutput="none"), "multioutput must be"),
+        (lambda: mean_pinball_loss([0.0], [0.0], multioutput=np.ones(2)), "multioutput must be"),
         (lambda: d2_poisson_score([-1.0], [0.0]), "y_true must be >= 0"),
+        (lambda: d2_poisson_score([1.0, 2.0], [-1.0, 2.0]), "y_pred must be >= 0"),
         (lambda: quantile_coverage([0.0], [0.0], sample_weight=[0.0]), "positive entry"),
         (lambda: crossing_loss([[0.0, 1.0]], [0.5]), "levels must name the 2 columns"),
         (lambda: calibration_band([0.5], 10, 1.0), r"confidence must be a number in \(0, 1\)"),

@@ -307,3 +307,18 @@ def test_curves_and_rows_that_do_not_fit():
     empty = np.where(np.arange(N)[:, None] == 7, NAN, Y)
     with pytest.raises(ValueError, match="observed at one point or more, got none for curve 7"):
         PathSearchCV(FunctionalRegressor(), {"alpha": 2}).fit(X, empty)
+
+
+@pytest.mark.parametrize("levels", [[0.9, 0.1], [0.1, 0.9]])
+def test_what_prepares_a_fold_is_that_of_its_own_parameters(levels):
+    """Centers are quantiles of the level: scores are those of plain fits, in any order."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 1)), rng.exponential(size=(30, 5)).cumsum(axis=1)
+    model = FunctionalRegressor("pinball", kernel=Gaussian(0.3), learn=False, alpha=1e-2)
+    folds = KFold(3)
+    found = PathSearchCV(model, {"level": levels}, cv=folds).fit(X, Y).cv_results_
+    for number, params in enumerate(found["params"]):
+        for k, (train, test) in enumerate(folds.split(X)):
+            own = clone(model).set_params(**params).fit(X[train], Y[train])
+            expected = own.search_score(X[test], Y[test])
+            assert found[f"split{k}_test_score"][number] == pytest.approx(expected, abs=2e-3)

@@ -8,6 +8,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.linear_model import QuantileRegressor as LinearQuantiles
 from sklearn.model_selection import (
     BaseCrossValidator,
     GridSearchCV,
@@ -266,3 +267,30 @@ def test_rows_in_files():
         search.fit(table, "y", groups="w")
     with pytest.raises(ValueError, match=r"^groups must have one entry for each of the 60 "):
         search.fit(table, "y", groups=GROUPS[:3])
+
+
+def test_searches_of_single_levels_are_given_the_groups():
+    search = GridSearchCV(LinearQuantiles(), {"alpha": [0.0, 1e-2]}, cv=BY_GROUPS)
+    model = ConformalQuantileRegressor(search, cv=BY_GROUPS, method="cv+", coverage=0.5)
+    found = model.fit(X, Y, groups=GROUPS).estimator_.estimators_
+    for level, each in zip((0.25, 0.5, 0.75), found, strict=True):
+        own = clone(search).set_params(estimator__quantile=level).fit(X, Y, groups=GROUPS)
+        np.testing.assert_array_equal(
+            each.cv_results_["mean_test_score"], own.cv_results_["mean_test_score"]
+        )
+
+
+@pytest.mark.parametrize("label", [0, 3])
+def test_a_group_without_weight_is_no_fold(label):
+    """Whichever label it has."""
+    groups = np.repeat([0, 1, 2, 3], 15)
+    weight = np.where(groups == label, 0.0, 1.0)
+    model = ConformalRegressor(SMOOTH, cv=LeaveOneGroupOut(), method="cv+", coverage=0.6)
+    whole = clone(model).fit(X, Y, sample_weight=weight, groups=groups)
+    kept = weight > 0.0
+    part = model.fit(X[kept], Y[kept], sample_weight=weight[kept], groups=groups[kept])
+    assert whole.quantile_ == pytest.approx(part.quantile_, rel=1e-6)
+    new = np.ones(len(NEW))
+    expected = part.predict_interval(NEW, sample_weight=new)
+    found = whole.predict_interval(NEW, sample_weight=new)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)

@@ -124,3 +124,12 @@ def test_gaussian_kernels_as_before():
     for u in LEVELS:
         expected = quad(lambda v, u=u: density.model_([[u, v]])[0], -20.0, 20.0, limit=200)[0]
         assert density.marginal([0])([[u]])[0] == pytest.approx(expected, abs=1e-8)
+
+
+def test_marginals_of_marginals_are_marginals():
+    """Also of sums of Gaussian kernels, which stand for one that is no product."""
+    density = quiet(fitted(3, 1.5, rank=10), rows(3))
+    points = LEVELS[:, None]
+    expected = density.marginal([0])(points)
+    for between in (density.marginal([0, 1]), density.marginal([0])):
+        np.testing.assert_allclose(between.marginal([0])(points), expected, rtol=1e-9)

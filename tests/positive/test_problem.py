@@ -236,3 +236,11 @@ def test_the_unit_of_constant_targets_is_that_of_zero(value):
     targets = np.full((7, 1), value)
     weight = np.random.default_rng(0).uniform(0.1, 2.0, 7)
     assert Residual(Squared(), targets, weight).unit == pytest.approx(0.5 * value**2)
+
+
+@pytest.mark.parametrize("matrix", [[[0.0, 2.0], [0.0, 0.0]], [[1.0, 0.5], [0.0, 1.0]]])
+def test_constraints_are_symmetric(matrix):
+    condition = Constraint([np.array(matrix)], 0.5)
+    parts, loss = [PSDPart(np.eye(2), 1e-2)], Residual(Squared(), np.ones((2, 1)), np.ones(2))
+    with pytest.raises(ValueError, match="moments must be symmetric, got a matrix that differs"):
+        solve(PSDProblem(loss, parts, np.ones(2), constraints=[condition]))

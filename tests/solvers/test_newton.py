@@ -10,8 +10,9 @@ import pytest
 
 from designs import as_gram, fresh, with_coupling, with_features
 from fenchel import QuantileRegressor
-from fenchel.design import Plain
-from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
+from fenchel.design import Gram, Plain
+from fenchel.kernels import Computed, Gaussian
+from fenchel.losses import Absolute, Huber, L2Norm, NonCrossing, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
 from fenchel.solvers import Fista, Newton, WarmStart
 from fenchel.solvers.newton_spaces import FeatureSpace, KernelSpace, choose_space
@@ -369,3 +370,20 @@ def test_many_levels_are_those_of_the_conic_solver(n):
     np.testing.assert_allclose(models[0].predict(X), models[1].predict(X), atol=1e-3)
     first, second = (model.certificate_.primal for model in models)
     assert first == pytest.approx(second, rel=1e-7)
+
+
+def test_a_start_whose_curves_cross_too_often_to_be_repaired_has_its_own_values():
+    """With kernel values that are not stored, a false image would be certified."""
+    rng = np.random.default_rng(0)
+    n, levels = 1300, np.array([0.2, 0.4, 0.6, 0.8])
+    y = (rng.choice([-1, 1], n) * (1.0 + rng.uniform(0.0, 1.0, n)))[:, None]
+    rows = Computed(np.arange(float(n))[:, None], Gaussian(1e-2))
+    loss, ones = NonCrossing(Pinball(levels)), np.ones(n)
+    problem = Problem(loss, Gram(rows, np.eye(4)), y, ones, 1e-3, fit_intercept=False)
+    start = np.where(y > 0.0, levels, levels - 1.0)
+    start[:345] = np.where(y[:345] > 0.0, 0.19, -0.19) + 0.01 * np.linspace(1.0, -1.0, 4)
+    solution = Newton(1e-6, 50).solve(problem, WarmStart(start, np.zeros(4), 1e-3))
+    stored = replace(problem, design=Gram(np.eye(n), np.eye(4)))
+    found = solution.certificate
+    assert found.primal == pytest.approx(stored.primal(solution.weights, solution.offset))
+    assert found.dual == pytest.approx(stored.dual(solution.dual))

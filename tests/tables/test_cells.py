@@ -165,3 +165,21 @@ def test_columns_in_which_no_cell_is_written_as_a_number(unit):
     said = f"holds numbers that are not written as such, '0{unit}' in row 1 being the first: write"
     with pytest.raises(ValueError, match=said):
         TableEncoder().fit(frame)
+
+
+def test_a_nan_of_arrow_is_a_missing_number():
+    column = pd.Series(pd.array(pa.array([1.0, float("nan"), 4.0]), pd.ArrowDtype(pa.float64())))
+    expected = TableEncoder().fit_transform(pd.DataFrame({"a": [1.0, np.nan, 4.0]}))
+    np.testing.assert_array_equal(
+        TableEncoder().fit_transform(pd.DataFrame({"a": column})), expected
+    )
+
+
+@pytest.mark.parametrize("word", ["03.01.21", "10:30", "today", "05/06/07", "2021"])
+def test_words_that_are_no_dates_are_not_guessed_where_the_fit_had_dates(word):
+    dates = pd.DataFrame({"day": pd.date_range("2020-01-30", periods=40)})
+    encoder = TableEncoder().fit(dates)
+    with pytest.raises(ValueError, match=f"must be a date in every row, and '{word}' in row 1"):
+        encoder.transform(pd.DataFrame({"day": [word]}))
+    found = encoder.transform(pd.DataFrame({"day": ["2020-02-10"]}))
+    np.testing.assert_array_equal(found, encoder.transform(dates)[11:12])

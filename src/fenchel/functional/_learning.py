@@ -20,7 +20,7 @@ from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian
 from fenchel.losses import BoxQuadratic, Loss, Pointwise, Squared
 
-_RESIDUALS = np.geomspace(1e-3, 1e3, 13)[:, None]
+_RESIDUALS = np.geomspace(1e-30, 1e30, 61)[:, None]  # a tube may be wide in units of y
 _ROWS_A_COLUMN = 10
 _FAR = 5.0  # times the median length of curves
 N_COORDINATES = 8

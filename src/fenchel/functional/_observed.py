@@ -15,6 +15,7 @@ import numpy as np
 from fenchel._typing import FloatArray, IntArray
 from fenchel.functional._learning import are_noise
 from fenchel.functional.curves import Curves
+from fenchel.kernels import is_open
 from fenchel.learning import GROWTH
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows, rows_by_content
@@ -79,7 +80,7 @@ def better_choice(
         Of curves without their center.
     learned : Choice
     kernels : sequence of kernel
-        Others to try, with learned length scales.
+        Others to try, with learned length scales; those without any are left out.
     outputs : sequence of kernel
         Output kernels to try.
     any_alpha : bool
@@ -161,6 +162,8 @@ class Pairs(NamedTuple):
         """Kernels where their learning begins, and with multiples of their length scales."""
         rows, found = Rows(self.X, self.values[:, None], self.weight, (0, len(self.X))), []
         for number, kernel in enumerate(kernels):
+            if not is_open(kernel):
+                continue
             parameters = OpenParameters.of(kernel, rows, False)
             for factor in np.log(_FACTORS):
                 started = parameters.settled(factor * parameters.scales)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fenchel._parameters import parameters
+from fenchel._quantiles import median
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import ORDER, check_targets, rows_of
 from fenchel.certificate import Callback
@@ -39,7 +40,7 @@ from fenchel.functional._observed import POINTS, Choice, Pairs, are_short, bette
 from fenchel.functional._representation import LossChoice, PreparedCurves
 from fenchel.functional._width import OutputWidth, better_width, outputs_to_try
 from fenchel.functional.curves import Curves
-from fenchel.kernels import Gaussian, Precomputed, as_kernel, is_open, resolve
+from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.learning import Data, Learned
 from fenchel.learning_estimator import KernelParameters, LearningEstimator
 from fenchel.losses import Loss, parameters_of
@@ -69,6 +70,9 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         "output_kernel",
         "center",
         "quadrature",
+        "loss",
+        "level",
+        "norm",
     )
     # ε from the square loss on: its solution is a good start, and has a closed form
     path_parameters: ClassVar[dict[str, str]] = {
@@ -99,7 +103,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     def prepare(
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
     ) -> PreparedCurves:
-        """Validate the data and compute all that does not depend on loss or strength."""
+        """Validate the data and compute all that does not depend on strength, κ or ε."""
         self._learned = self._width = None
         return self._prepared(*self._given_curves(X, y, theta, sample_weight), sample_weight)
 
@@ -199,7 +203,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
             curves,
             weight,
             learned,
-            n_points=float((~np.isnan(targets.values)).sum(axis=1).mean()),
+            n_points=float(np.average((~np.isnan(targets.values)).sum(axis=1), weights=weight)),
             any_alpha=self.alpha is None,
             unit=2.0 * unit_of_loss(choice, curves, weight),  # one for the squared loss
             robust=bounds_influence(choice),
@@ -233,7 +237,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         found = better_choice(
             pairs,
             Choice(learned.kernel, output, learned.alpha, learned.choice),
-            [kernel for kernel in kernels if is_open(kernel)],
+            kernels,
             [resolve(each, curves.grid[:, None]) for each in others],
             any_alpha=self.alpha is None,
             unit=2.0 * unit_of_loss(choice, curves, weight),  # one for the squared loss
@@ -323,7 +327,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
             return self._unit_of_strength(prepared) * strengths(n)
         curves = prepared.curves
         squares = np.nansum(curves.measure * curves.values**2, axis=1)
-        unit = float(np.sqrt(np.median(squares))) or 1.0
+        unit = float(np.sqrt(median(squares, prepared.inputs.weight))) or 1.0
         values = unit * np.geomspace(1.0, _SMALLEST, n)
         return values[::-1] if self.path_parameters[name] == "rising" else values
 

@@ -195,14 +195,15 @@ def _from_pairs(pairs: Any, quadrature: Any, sample_weight: npt.ArrayLike | None
     values[rows, column] = np.concatenate(heights)
     _check_observed(values)
     weight = check_weights(values, sample_weight)
+    counted = ~np.isnan(values[weight > 0.0]).all(axis=0)
     if isinstance(quadrature, str) and quadrature == "trapezoid":
         measure = np.zeros_like(values)
         measure[rows, column] = np.concatenate([trapezoid(theta) for theta in points])
     elif isinstance(quadrature, str) and quadrature == "monte-carlo":
         measure = np.full(len(grid), 1.0 / np.average(lengths, weights=weight))
     else:
-        measure = quadrature_weights(grid, quadrature)
-    counted = ~np.isnan(values[weight > 0.0]).all(axis=0)
+        measure = np.empty(len(grid))
+        measure[counted] = quadrature_weights(grid[counted], quadrature)
     return Curves(grid[counted], values[:, counted], measure[..., counted], "pairs")
 
 

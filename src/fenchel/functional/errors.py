@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,11 @@ def _at_the_points(y_pred: Any, curves: Curves) -> FloatArray:
     """Predictions, (n, m)."""
     with _called("y_pred"):
         predicted = as_curves(as_columns(y_pred))
+    if predicted.given != "array" and len(predicted.grid) > len(curves.grid):
+        asked = np.isin(predicted.grid, curves.grid)  # y_true has no points where it is NaN
+        predicted = replace(
+            predicted, grid=predicted.grid[asked], values=predicted.values[:, asked]
+        )
     same = predicted.given == "array" or np.array_equal(predicted.grid, curves.grid)
     if predicted.values.shape != curves.values.shape or not same:
         raise ValueError(

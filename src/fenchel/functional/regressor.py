@@ -471,10 +471,9 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
 
         It is one minus the mean of ∫(y - h(x))² over that of ∫(y - mean curve)², over observed
         points. For asymmetric losses such as "pinball", the loss and its best constant curve are
-        used instead. The arguments are those of :meth:`fit`, and points may differ from the
-        training points. The mean of incomplete curves is computed as for ``center``. A
-        ``quadrature`` array belongs to the training grid; curves at other points use
-        "monte-carlo".
+        used instead. The arguments are those of :meth:`fit`, and points may differ from those.
+        The mean of incomplete curves is computed as for ``center``. A ``quadrature`` array
+        belongs to the training grid; curves at other points use "monte-carlo".
         """
         curves, predicted, weight = self.compared(X, y, theta, sample_weight)
         choice = self._fitted_choice()
@@ -490,6 +489,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         X = rows_of(self, self._flattened(X), reset=False)
         given = self.grid_ if theta is None and is_array(y) else theta
         curves = curves_of(y, len(X), given, self._scoring_rule(given), sample_weight)
+        if given is None and self._scoring_rule(curves.grid) is self.quadrature:
+            curves = curves_of(y, len(X), None, self.quadrature, sample_weight)
         weight = check_weights(X, sample_weight)
         return curves, self._evaluate(X, curves.grid), weight
 

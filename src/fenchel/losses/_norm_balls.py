@@ -105,13 +105,21 @@ def _project_l1(
             pull += excess / slope
         pulls[i] = pull
         if pull > 0.0:
-            total = 0.0
+            total, farthest, ratio = 0.0, -1, 0.0
             for j in range(m):
+                if weight[j] > 0.0 and abs(point[i, j]) > ratio * weight[j]:
+                    farthest, ratio = j, abs(point[i, j]) / weight[j]
                 left = max(abs(point[i, j]) - pull * weight[j], 0.0)
                 result[i, j] = left if point[i, j] > 0.0 else -left
                 total += weight[j] * left
-            if total > radii[i]:  # what rounding has left outside, for points far away
-                result[i] *= radii[i] / total
+            # of points far away, rounding leaves something beside the ball, or nothing
+            if total > 0.0:
+                for j in range(m):
+                    if weight[j] > 0.0:
+                        result[i, j] *= radii[i] / total
+            elif farthest >= 0:
+                length = radii[i] / weight[farthest]
+                result[i, farthest] = length if point[i, farthest] > 0.0 else -length
 
 
 @njit(cache=True, error_model="numpy")

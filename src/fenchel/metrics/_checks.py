@@ -76,6 +76,6 @@ def parts(
 
 def averaged(values: FloatArray, multioutput: str) -> float | FloatArray:
     """One value for each column, or their mean."""
-    if multioutput not in MULTIOUTPUT:
+    if not isinstance(multioutput, str) or multioutput not in MULTIOUTPUT:
         raise ValueError(f"multioutput must be one of {MULTIOUTPUT}, got {shown(multioutput)}")
     return values if multioutput == "raw_values" else float(values.mean())

@@ -197,7 +197,7 @@ def d2_poisson_score(
     Raises
     ------
     ValueError
-        If shapes do not agree or a target is negative.
+        If shapes do not agree, or a target or prediction is negative.
 
     Examples
     --------
@@ -209,6 +209,9 @@ def d2_poisson_score(
     y = only_column(targets, "y_true")
     if y.min() < 0.0:
         raise ValueError(f"y_true must be >= 0 for the Poisson deviance, got {y.min():g}")
-    left = weight @ kl_div(y, only_column(prediction, "y_pred"))
+    means = only_column(prediction, "y_pred")
+    if means.min() < 0.0:
+        raise ValueError(f"y_pred must be >= 0 for the Poisson deviance, got {means.min():g}")
+    left = weight @ kl_div(y, means)
     total = weight @ kl_div(y, np.average(y, weights=weight))
     return explained_share(float(left), float(total), _ROUNDING * float(weight @ y))

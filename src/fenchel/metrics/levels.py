@@ -205,7 +205,8 @@ def crossing_loss(
     """
     amounts = crossing_amounts(y_pred, levels)
     weight = check_weights(amounts, sample_weight)
-    return float(np.average(amounts, axis=0, weights=weight).sum())
+    counted = weight > 0.0
+    return float(np.average(amounts[counted], axis=0, weights=weight[counted]).sum())
 
 
 def position_of_level(levels: FloatArray, level: float) -> int | None:

@@ -11,13 +11,12 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import has_fit_parameter
 
 from fenchel._threads import threads_that_pay, without_warnings
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import rows_of
 from fenchel.kernels import Precomputed, SparsePoints
-from fenchel.model_selection._folds import asks_for_groups
+from fenchel.model_selection._level_models import takes_groups
 from fenchel.model_selection._progress import SILENT, Told
 from fenchel.solvers import WarmStart
 from fenchel.solvers.leave_one_out import ridge_smoother
@@ -68,16 +67,9 @@ def fit_part(
     """
     part, targets = _safe_split(estimator, X, y, rows)
     options: dict[str, Any] = {} if weight is None else {"sample_weight": weight[rows]}
-    if groups is not None and _takes_groups(estimator):
+    if groups is not None and takes_groups(estimator):
         options["groups"] = groups[rows]
     return clone(estimator).fit(part, targets, **options)
-
-
-def _takes_groups(estimator: Any) -> bool:
-    """Whether ``fit`` uses groups; a search does if its folds are by groups."""
-    if hasattr(estimator, "cv"):
-        return asks_for_groups(estimator.cv)
-    return has_fit_parameter(estimator, "groups")
 
 
 class FoldModels:
@@ -103,6 +95,8 @@ class FoldModels:
         self.models = []
         own = np.empty((2, len(y)))
         member = np.empty(len(y), dtype=np.intp)
+        # a fold of rows without weight is none
+        folds = [fold for fold in folds if np.isin(fold[1], rows).any()]
         for k, (train, held_out) in enumerate(told(folds, "fold")):
             model = fit_part(estimator, X, y, train, weight, groups)
             part, _ = _safe_split(estimator, X, None, held_out, train)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
@@ -165,6 +166,7 @@ def scores_of_fold(
     A second path parameter runs through its values for each alpha, starting from the solution for
     its first value at the previous alpha.
     """
+    model = clone(model)  # other folds and other parameters of the grid begin with it as well
     seen, held_out = data.part(model, train), data.part(model, test, train)
     model.check_parameters()
     if model.candidate_tol > 0.0 and model.tol == signature(type(model)).parameters["tol"].default:
@@ -204,6 +206,7 @@ def _scored(scorer: Any, model: Any, held_out: Data, weights: dict[str, Any]) ->
 
 def scores_of_rows(model: Any, grid: Grid, data: Data) -> Scores:
     """Scores with each row left out, from a closed form for all alphas together."""
+    model = clone(model)
     model.check_parameters()
     prepared = model.prepare(**data.arguments)
     given = [point.get("alpha", model.alpha) for point in grid.alphas]

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fenchel._bases import BaseEstimator, RegressorMixin
 from fenchel._typing import AnyArray, FloatArray
+from fenchel.model_selection._folds import asks_for_groups
 
 _SEVERAL = ("levels", "default_quantiles")  # parameters that hold all levels of a model
 # The parameter that holds the only level, by the name of the loss; some are not in get_params.
@@ -37,8 +38,14 @@ class LevelModels(RegressorMixin, BaseEstimator):
         made.estimators_ = list(estimators)
         return made
 
-    def fit(self, X: Any, y: Any, sample_weight: AnyArray | None = None) -> Self:
-        """Fit each model to the same rows."""
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: AnyArray | None = None,
+        groups: AnyArray | None = None,
+    ) -> Self:
+        """Fit each model to the same rows; those that take groups are given them."""
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
         for estimator in self.estimators if options else ():
             if not has_fit_parameter(estimator, "sample_weight"):
@@ -46,7 +53,10 @@ class LevelModels(RegressorMixin, BaseEstimator):
                     "estimator must take sample_weight in fit for sample_weight to be given, got "
                     f"{type(estimator).__name__}"
                 )
-        self.estimators_ = [clone(each).fit(X, y, **options) for each in self.estimators]
+        self.estimators_ = []
+        for each in self.estimators:
+            own = {"groups": groups} if groups is not None and takes_groups(each) else {}
+            self.estimators_.append(clone(each).fit(X, y, **options, **own))
         first = self.estimators_[0]
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(first, name):
@@ -70,6 +80,15 @@ class LevelModels(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimators[0]).input_tags
         return tags
+
+
+def takes_groups(estimator: Any) -> bool:
+    """Whether ``fit`` uses groups; a search does if its folds are by groups."""
+    if isinstance(estimator, LevelModels):
+        return any(takes_groups(each) for each in estimator.estimators)
+    if hasattr(estimator, "cv"):
+        return asks_for_groups(estimator.cv)
+    return has_fit_parameter(estimator, "groups")
 
 
 def at_levels(estimator: Any, levels: list[float]) -> Any:

@@ -14,6 +14,7 @@ from scipy.linalg.lapack import dsyevd
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.positive._loops import sizes_of
 
+_ASYMMETRY = 1e-8  # of a matrix, in units of its largest entry, that is rounding
 _STEPS = 200  # of Newton's method at most
 EXACT = 1e-13  # relative violation of a condition that counts as none
 _ROUNDED = 1e-11  # below that, a step that helps little is the last
@@ -126,6 +127,12 @@ class Spectra:
         return vectors @ (0.5 * (turned + turned.T)) @ vectors.T
 
 
+def _is_symmetric(matrix: FloatArray) -> bool:
+    """But for rounding of integrals and products."""
+    rounding = _ASYMMETRY * float(np.abs(matrix).max(initial=0.0))
+    return bool(np.all(np.abs(matrix - np.transpose(matrix)) <= rounding))
+
+
 @dataclass(frozen=True, eq=False)
 class Cone:
     """Penalties and linear constraints of several matrices A_k ⪰ 0."""
@@ -149,6 +156,11 @@ class Cone:
                 if moment is not None and np.shape(moment) != (size, size):
                     raise ValueError(
                         f"moments must have shape ({size}, {size}), got {np.shape(moment)}"
+                    )
+                if moment is not None and not _is_symmetric(moment):
+                    raise ValueError(
+                        "moments must be symmetric, got a matrix that differs from its transpose "
+                        f"by {np.abs(moment - np.transpose(moment)).max():g}"
                     )
 
     def shifted(self, gram: Sequence[FloatArray], multipliers: FloatArray) -> list[FloatArray]:

@@ -156,6 +156,9 @@ def product_form(
     """Coefficients and landmarks of a product kernel, or a sentence on what is missing."""
     landmarks = getattr(feature_map, "landmarks_", None)
     kernel, d = as_scalar_kernel(feature_map.kernel_), feature_map.n_features_in_
+    if isinstance(feature_map, GaussianRows):  # a marginal, whose kernels are in the sum already
+        precisions = np.asarray(feature_map.precisions)
+        return MixtureForm(factor, feature_map.landmarks_, precisions, kernel)
     product = kernel.factor(range(d)) is not None
     mixture = None if product else kernel.mixture(d)
     if landmarks is None or not (product or mixture is not None):

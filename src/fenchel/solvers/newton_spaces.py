@@ -96,7 +96,10 @@ class KernelSpace:
     def start(self, certified: Certified, scale: float) -> Function:
         """Return ``scale`` times the function of a certified point."""
         coef = self.problem.weight[:, None] * certified.dual
-        image = self.design.values(certified.weights)
+        if certified.source is certified.dual:
+            image = self.design.values(certified.weights)
+        else:  # the weights are those of another function, such as zero after a failed repair
+            image = self.design.image(coef)
         self._pushed, self._image = coef, image
         return Function(scale * coef, scale * image)
 

@@ -134,7 +134,10 @@ def dates_of(column: pd.Series[Any], form: str | None, what: str) -> pd.Series[A
         found = _parsed(column, None)
     elif cells.is_words(column):
         words = cells.words_of(column)
-        found = _parsed(words, form or format_of(words, what))
+        form = form or format_of(words, what)
+        found = pd.Series(pd.NaT, index=column.index, dtype="datetime64[us]")
+        if form is not None:  # without one, pandas would guess it for each word
+            found = _parsed(words, form)
     else:
         found = pd.Series(pd.NaT, index=column.index, dtype="datetime64[us]")
     bad = found.isna().to_numpy() & ~gaps
