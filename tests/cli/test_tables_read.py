@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -144,3 +145,31 @@ def test_a_table_without_names_is_told_to_name_its_columns(here, capsys):
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"fenchel {fenchel.__version__}\n"
+
+
+def numbered_from_one(mark):
+    """Whole prices, with a mark between thousands that the comma separates."""
+    rows = [f"{k},{k}{mark}{200 + 7 * k % 50},{50 + 3 * k % 40}" for k in range(1, 41)]
+    return "id,price,area\n" + "\n".join(rows) + "\n"
+
+
+def test_one_cell_too_many_is_not_a_label_of_rows(here, capsys):
+    """Labels from one on are as good as none to pandas, and all columns would be shifted."""
+    Path("t.csv").write_text(numbered_from_one(","))
+    assert main(["fit", "t.csv", "--target", "price", "--ids", "id"]) == 2
+    sentence = "t.csv has rows with more cells than the 3 of its header"
+    assert_one_sentence(capsys.readouterr().err, sentence)
+
+
+def test_commas_at_the_ends_of_rows_change_nothing(here, capsys):
+    text, fit = numbered_from_one(""), ["--target", "price", "--ids", "id", "--no-learn", "--json"]
+    outs = []
+    for name, written in (
+        ("t.csv", text),
+        ("c.csv", text.replace("\n", ",\n").replace("a,", "a")),
+    ):
+        Path(name).write_text(written)
+        assert main(["fit", name, *fit]) == 0
+        said = json.loads(capsys.readouterr().out)
+        outs.append({key: said[key] for key in ("features", "certificate", "n_rows")})
+    assert outs[0] == outs[1]

@@ -133,3 +133,19 @@ def test_weights_order_and_units(name):
     far = model.fit(units * X + 3.0 * units, 16.0 * y, sample_weight=count)
     np.testing.assert_allclose(far.predict(units * X + 3.0 * units), 16.0 * one, atol=1e-3)
     model.set_params(tol=1e-6)
+
+
+def test_more_folds_than_rows_are_one_for_each_row():
+    X = np.linspace(0.0, 1.0, 20)[:, None]
+    found = [
+        KernelRidge(learn=Learning(n_folds=n_folds)).fit(X, np.sin(6.0 * X[:, 0])).learned_
+        for n_folds in (20, 60)
+    ]
+    assert found[0].criterion == found[1].criterion
+
+
+def test_hundreds_of_coupled_outputs_are_not_learned_from():
+    X = np.linspace(0.0, 1.0, 8)[:, None]
+    model = KernelRidge(coupling=np.eye(1600) + 1e-3).fit(X, np.tile(np.sin(6.0 * X), 1600))
+    assert model.learned_ is None
+    assert model.certificate_.relative_gap <= 1e-6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -405,3 +406,18 @@ def test_epochs_are_told(capsys):
     assert f" {len(model.support_vectors_)} points after" in printed[-1]
     model.set_params(verbose=0).fit(X, X[:, 0])
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_rows_that_are_no_points_are_not_kept(learner):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(200, 4)), random.normal(size=200)
+    model = learner(kernel=Gaussian(0.5), epsilon=0.5, budget=10).partial_fit(X, y)
+    inside = np.array([[0.123456789, 0.987654321, 0.111, 0.222]])
+    model.partial_fit(inside, model.predict(inside))
+    assert inside not in model.support_vectors_
+    stored = pickle.dumps(model)
+    assert inside.tobytes() not in stored
+    assert len(stored) < X.nbytes
+    again = pickle.loads(stored).partial_fit(X, y)
+    np.testing.assert_array_equal(again.predict(X), model.partial_fit(X, y).predict(X))

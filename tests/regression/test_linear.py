@@ -258,3 +258,15 @@ def test_small_strengths_cost_no_digits(alpha):
     stacked = np.vstack([rows, np.sqrt(alpha * 100) * np.eye(4)])
     expected = np.linalg.lstsq(stacked, np.append(targets, np.zeros(4)), rcond=None)[0]
     np.testing.assert_allclose(Ridge(alpha).fit(X, y).coef_, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("power", [3, 7, 10, 30])
+def test_columns_in_very_different_units(power):
+    """Coefficients are those of columns of one unit, divided by the units."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=50)
+    units = 10.0 ** np.array([-power, 0, power])
+    expected, found = LinearRegression().fit(X, y), LinearRegression().fit(X * units, y)
+    np.testing.assert_allclose(found.coef_ * units, expected.coef_, rtol=1e-12)
+    assert found.certificate_.relative_gap <= 1e-12

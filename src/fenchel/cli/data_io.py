@@ -9,6 +9,7 @@ import codecs
 import contextlib
 import csv
 import shlex
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -197,13 +198,18 @@ def _read_file(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
 
 def _read_csv(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     _check_text(path)
-    # pandas would number names that occur twice, and take a column too many for labels of rows
+    # pandas would number names that occur twice
     names = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
     check_different([name for name in names if name], path)
-    frame = pd.read_csv(path, low_memory=False, na_values=list(missing))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:  # without index_col, a column too many would be one of labels of rows
+            frame = pd.read_csv(path, low_memory=False, na_values=list(missing), index_col=False)
+        except pd.errors.ParserWarning as error:
+            raise InputError(
+                f"{path} has rows with more cells than the {len(names)} of its header"
+            ) from error
     frame.columns = frame.columns.map(str)
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise InputError(f"{path} has rows with more cells than the {len(names)} of its header")
     if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():
         _check_whole_rows(path, len(names))
     return frame

@@ -78,7 +78,9 @@ class Learning(CheckedParameters):
     n_rows : int, optional
         Maximum number of distinct rows used, chosen by their content. The default is 1000. With
         3750 or more distinct rows and at most three outputs (one, if they are coupled by a smooth
-        loss), a last descent then continues on 0.4 of the rows, at most 4000.
+        loss), a last descent then continues on 0.4 of the rows, at most 4000. Outputs that are
+        coupled by a smooth loss have at most 1500 rows times outputs, so that nothing is learned
+        with hundreds of them.
     n_folds : int, optional
         Number of folds. The default is one fold for each row with fewer than 12 rows, 10 with
         fewer than 150, 5 with fewer than 500, and else 3. A first descent, on 150 rows or more,
@@ -91,7 +93,7 @@ class Learning(CheckedParameters):
         Strength of the penalty on length scales, divided by the number of rows to the power 3/2;
         for more than 8 of them, or 24 with losses of bounded slopes, it rises with the held-out
         loss. It prefers length scales that are a common multiple of the spreads of their features,
-        namely about 3 times the square root of the number of features.
+        namely about 4 times the square root of the number of features (3 for one of them).
     kernels : tuple of str or kernels, optional
         Kernels among which the first descent chooses if none is given: names, of kernels on the
         features and their ranks, or kernels that are used as they are, such as
@@ -274,7 +276,7 @@ def learn(
     n_rows, n_outputs = options.most_rows, len(data.coupling)
     one_system = len(_tasks(data, data.targets)) < n_outputs
     if one_system and np.isfinite(data.loss.smoothness):
-        n_rows = min(n_rows, _UNKNOWNS // n_outputs)
+        n_rows = min(n_rows, max(_UNKNOWNS // n_outputs, 1))
     rows = data.rows(n_rows)
     n_folds = rows.at_most(options.n_folds or _folds_for(len(rows.X)))
     rows = rows.first(n_rows, n_folds)

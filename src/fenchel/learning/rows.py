@@ -50,8 +50,8 @@ class Rows:
         return len(self.starts) - 1
 
     def at_most(self, n_folds: int) -> int:
-        """Return this number of folds, or the number of groups if that is smaller."""
-        return n_folds if self.groups is None else min(n_folds, len(np.unique(self.groups)))
+        """Return this number of folds, or the number of groups or rows if that is smaller."""
+        return min(n_folds, len(self.X if self.groups is None else np.unique(self.groups)))
 
     def fold(self, k: int) -> slice:
         """Rows of a fold."""

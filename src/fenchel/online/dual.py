@@ -99,6 +99,7 @@ class _Dual(OnlineRegressor):
                     print(f"[{type(self).__name__}] {line}")  # noqa: T201  (asked for)
         self._rows, self._track = coordinates.points.rows, track
         self._dual = coordinates.dual.copy()
+        self._rows[len(self._dual) :] = 0.0  # rows that are no points are not kept
         self._show()
 
     def _show(self) -> None:
@@ -124,6 +125,13 @@ class _Dual(OnlineRegressor):
                 values = points.values(rows)
                 prediction[start : start + size] += values @ self.dual_coef_
         return prediction
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the room for more points."""
+        state = {**super().__getstate__()}
+        if "_rows" in state:
+            state["_rows"] = state["_rows"][: len(self._dual)].copy()
+        return state
 
     def __copy__(self) -> Self:
         """A copy that does not share the buffer, in which both would go on."""

@@ -71,7 +71,8 @@ def save(
         Path of the file, usually with the suffix ``.skops``. The folder must exist. An existing
         file is replaced once the new one is complete, and keeps its mode; a link is followed.
     metadata : mapping, optional
-        Anything that JSON can hold, to be read by :func:`load_metadata`.
+        Anything that JSON can hold, to be read by :func:`load_metadata`; a key ``"versions"`` is
+        replaced by the versions that save.
 
     Returns
     -------

@@ -264,7 +264,7 @@ class KernelRidge(KernelRegressor):
                     f"{_MOST_FACTORED} rows, got {len(features)}: give a rank, or use "
                     "cross_val_predict"
                 )
-            features = features.copy() if self._train_mapped else self.kernel_(features)
+            features = self.kernel_(features)
         elif not self._train_mapped:
             features = (self._train_map or self.feature_map_).transform(features)
         with threads_that_pay(0):  # tiles have threads of their own
