@@ -358,3 +358,12 @@ def test_progress_bar_of_scikit_learn(capsys):
     shown = search.set_callbacks(callback.ProgressBar()).fit(X, y)
     assert shown.alpha_ == plain.alpha_
     assert "PathSearchCV" in capsys.readouterr().out
+
+
+def test_a_search_without_a_final_fit_has_none_of_before():
+    search = PathSearchCV(KernelRidge(learn=False), {"alpha": ALPHAS}, cv=3).fit(X, y)
+    search.set_params(refit=False).fit(X, -y)
+    for name in ("best_estimator_", "n_features_in_", "certificate_"):
+        assert not hasattr(search, name)
+    with pytest.raises((AttributeError, NotFittedError)):
+        search.predict(X)

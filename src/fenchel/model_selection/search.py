@@ -301,6 +301,8 @@ class PathSearchCV(
         labels = self._groups(groups, data.n_rows)
         grid = make_grid(estimator, self._candidates(), data.arguments)
         tasks = self._tasks(estimator, grid, data, labels)
+        for name in ("best_estimator_", "n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of a fit before
         report = Tasks.of(self, len(tasks) + bool(self.refit))
         self._choose(estimator, grid, self._scores(grid, tasks, data, report))
         if not np.isfinite(self.best_score_):

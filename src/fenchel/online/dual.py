@@ -99,7 +99,8 @@ class _Dual(OnlineRegressor):
                     print(f"[{type(self).__name__}] {line}")  # noqa: T201  (asked for)
         self._rows, self._track = coordinates.points.rows, track
         self._dual = coordinates.dual.copy()
-        self._rows[len(self._dual) :] = 0.0  # rows that are no points are not kept
+        if self._rows.flags.writeable:  # rows that are no points are not kept
+            self._rows[len(self._dual) :] = 0.0
         self._show()
 
     def _show(self) -> None:
