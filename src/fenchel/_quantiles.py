@@ -49,6 +49,15 @@ def median(values: FloatArray, weight: FloatArray | None) -> float:
     """Return the mean of the smallest and the largest value that minimizes the absolute loss.
 
     The median of the values, each repeated as often as its weight says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel._quantiles import median
+    >>> median(np.array([3.0, 1.0, 2.0, 4.0]), None)
+    2.5
+    >>> median(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
+    3.0
     """
     low = least_quantile(values, weight, 0.5)
     return 0.5 * (low - least_quantile(-values, weight, 0.5))

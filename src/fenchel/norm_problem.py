@@ -28,7 +28,7 @@ class Range(NamedTuple):
     def shortest(self, targets: FloatArray) -> FloatArray:
         """Return the weights (d, p) of minimum norm that best approximate targets (m, p)."""
         tall = self.matrix.T
-        # sorted by size: so the factorization is exact in each row (Cox, Higham 1998)
+        # sorted by size, each row has a small error relative to itself (Cox, Higham 1998)
         rows = np.argsort(-np.abs(tall).max(axis=1, initial=0.0), kind="stable")
         orthonormal, triangle, order = qr(tall[rows], mode="economic", pivoting=True)
         inside = (self.basis.T @ targets)[order]

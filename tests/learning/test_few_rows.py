@@ -144,7 +144,7 @@ def test_more_folds_than_rows_are_one_for_each_row():
     assert found[0].criterion == found[1].criterion
 
 
-def test_hundreds_of_coupled_outputs_are_not_learned_from():
+def test_fits_of_very_many_coupled_outputs_learn_nothing_and_end():
     X = np.linspace(0.0, 1.0, 8)[:, None]
     model = KernelRidge(coupling=np.eye(1600) + 1e-3).fit(X, np.tile(np.sin(6.0 * X), 1600))
     assert model.learned_ is None

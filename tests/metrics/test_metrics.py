@@ -242,11 +242,11 @@ def test_infinite_predictions_of_rows_of_weight_zero_do_not_count():
         assert found == metric(np.take(y, kept), np.take(curves, kept))
 
 
-@pytest.mark.slow
 def test_infinite_curves_of_rows_of_weight_zero_do_not_cross():
     assert crossing_loss([[np.inf, 1.0], [3.0, 2.5]], [0.1, 0.9], sample_weight=[0, 1]) == 0.5
 
 
+@pytest.mark.slow
 def test_scores_of_estimators_are_metrics(data):
     _, _, weight = data
     random = np.random.RandomState(1)

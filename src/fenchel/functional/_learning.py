@@ -101,7 +101,9 @@ def bounds_influence(choice: LossChoice) -> bool:
 def is_even(choice: LossChoice) -> bool:
     """Whether a loss is symmetric."""
     single = choice.on(np.ones(1))
-    return np.array_equal(single.value(_RESIDUALS), single.value(-_RESIDUALS))
+    with np.errstate(over="ignore", invalid="ignore"):  # of losses that grow exponentially
+        both = single.value(_RESIDUALS), single.value(-_RESIDUALS)
+    return np.array_equal(*both, equal_nan=True)
 
 
 def losses_of(choice: LossChoice, curves: Curves, other: FloatArray) -> FloatArray:

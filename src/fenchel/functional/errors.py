@@ -31,7 +31,8 @@ def curve_mse(y_true: Any, y_pred: Any, *, sample_weight: npt.ArrayLike | None =
         Observed curves as in :func:`as_curves`. Unobserved points (NaN) are skipped.
     y_pred : array-like of shape (n, m) or (n,), list of pairs (θ, y), or FDataGrid
         Predictions at the points of ``y_true`` in the same format. For pairs they may also be an
-        array with one column for each point of ``as_curves(y_true).grid``.
+        array with one column for each point of ``as_curves(y_true).grid``. Further points of
+        pairs are skipped.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights s.
 

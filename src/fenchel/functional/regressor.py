@@ -488,13 +488,13 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         check_is_fitted(self)
         X = rows_of(self, self._flattened(X), reset=False)
         given = self.grid_ if theta is None and is_array(y) else theta
-        curves = curves_of(y, len(X), given, self._scoring_rule(given), sample_weight)
-        if given is None and self._scoring_rule(curves.grid) is self.quadrature:
-            curves = curves_of(y, len(X), None, self.quadrature, sample_weight)
+        rule = self._scoring_rule(given)
+        curves = curves_of(y, len(X), given, rule, sample_weight)
+        if (own := self._scoring_rule(curves.grid)) is not rule:  # pairs have their own points
+            curves = curves_of(y, len(X), given, own, sample_weight)
         weight = check_weights(X, sample_weight)
         return curves, self._evaluate(X, curves.grid), weight
 
     def _scoring_rule(self, theta: Any) -> Any:
-        named = isinstance(self.quadrature, str)
         same = theta is not None and np.array_equal(theta, self.grid_)
-        return self.quadrature if named or same else "monte-carlo"
+        return self.quadrature if same or isinstance(self.quadrature, str) else "monte-carlo"

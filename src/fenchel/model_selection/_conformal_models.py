@@ -16,7 +16,7 @@ from fenchel._threads import threads_that_pay, without_warnings
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import rows_of
 from fenchel.kernels import Precomputed, SparsePoints
-from fenchel.model_selection._level_models import takes_groups
+from fenchel.model_selection._folds import takes_groups
 from fenchel.model_selection._progress import SILENT, Told
 from fenchel.solvers import WarmStart
 from fenchel.solvers.leave_one_out import ridge_smoother

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
+from sklearn.utils.validation import has_fit_parameter
 
 from fenchel._groups import group_labels
 from fenchel._typing import AnyArray, ArrayLike, IntArray
@@ -70,6 +71,13 @@ def asks_for_groups(cv: Any) -> bool:
     if not type(cv).__module__.startswith("sklearn."):
         return True
     return "groups" in cv.get_metadata_routing().split.requests
+
+
+def takes_groups(estimator: Any) -> bool:
+    """Whether ``fit`` uses groups; a search does if its folds are by groups."""
+    if hasattr(estimator, "cv"):
+        return asks_for_groups(estimator.cv)
+    return has_fit_parameter(estimator, "groups")
 
 
 def _refusal(cv: Any, error: Exception, without_groups: bool) -> str:

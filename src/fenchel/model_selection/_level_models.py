@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fenchel._bases import BaseEstimator, RegressorMixin
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.model_selection._folds import asks_for_groups
+from fenchel.model_selection._folds import takes_groups
 
 _SEVERAL = ("levels", "default_quantiles")  # parameters that hold all levels of a model
 # The parameter that holds the only level, by the name of the loss; some are not in get_params.
@@ -80,15 +80,6 @@ class LevelModels(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimators[0]).input_tags
         return tags
-
-
-def takes_groups(estimator: Any) -> bool:
-    """Whether ``fit`` uses groups; a search does if its folds are by groups."""
-    if isinstance(estimator, LevelModels):
-        return any(takes_groups(each) for each in estimator.estimators)
-    if hasattr(estimator, "cv"):
-        return asks_for_groups(estimator.cv)
-    return has_fit_parameter(estimator, "groups")
 
 
 def at_levels(estimator: Any, levels: list[float]) -> Any:

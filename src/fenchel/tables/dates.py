@@ -128,18 +128,16 @@ def dates_of(column: pd.Series[Any], form: str | None, what: str) -> pd.Series[A
         For cells that are not dates.
     """
     gaps = cells.holes(column)
+    found = pd.Series(pd.NaT, index=column.index, dtype="datetime64[us]")
     if gaps.all():
-        return pd.Series(pd.NaT, index=column.index, dtype="datetime64[us]")
+        return found
     if cells.is_date(column):
         found = _parsed(column, None)
     elif cells.is_words(column):
         words = cells.words_of(column)
         form = form or format_of(words, what)
-        found = pd.Series(pd.NaT, index=column.index, dtype="datetime64[us]")
         if form is not None:  # without one, pandas would guess it for each word
             found = _parsed(words, form)
-    else:
-        found = pd.Series(pd.NaT, index=column.index, dtype="datetime64[us]")
     bad = found.isna().to_numpy() & ~gaps
     if bad.any():
         written = f" ({form})" if form else ""
