@@ -8,6 +8,9 @@ from sklearn import base
 
 from fenchel._typing import AnyArray
 
+FEATURES = ("n_features_in_", "feature_names_in_")
+"""Attributes that a fit sets from its rows."""
+
 if TYPE_CHECKING:
 
     class BaseEstimator:
@@ -43,3 +46,11 @@ else:
     BaseEstimator, RegressorMixin = base.BaseEstimator, base.RegressorMixin
     TransformerMixin, DensityMixin = base.TransformerMixin, base.DensityMixin
     MetaEstimatorMixin = base.MetaEstimatorMixin
+
+
+def take_features(estimator: Any, inner: Any) -> None:
+    """Set number and names of the features to those of a fitted model; none if it has none."""
+    for name in FEATURES:
+        estimator.__dict__.pop(name, None)
+        if hasattr(inner, name):
+            setattr(estimator, name, getattr(inner, name))

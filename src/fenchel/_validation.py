@@ -204,6 +204,13 @@ FOLDS = (
     | Having("a splitter", ("split", "get_n_splits"))
     | That("pairs of rows to fit and to hold out", _splits)
 )
+
+
+def is_share(value: object) -> bool:
+    """Whether it is a share of rows, such as 0.25, and not a number of folds."""
+    return isinstance(value, Real) and not isinstance(value, Integral)
+
+
 CALLABLE = Having("a function", ("__call__",))
 POSITIVES = That("a sequence of finite numbers > 0", _are_positive, ValueError)
 NUMBERS = That("an array of finite numbers", _numbers)

@@ -40,6 +40,13 @@ def here(tmp_path, monkeypatch):
     return table.drop(index=1)
 
 
+def test_groups_of_one_label_are_refused(here, capsys):
+    here.assign(person="a").to_csv("visits.csv", index=False)
+    assert main([*FIT, "--coverage", "0.8"]) == 2
+    said = "--groups must name a column with two labels or more, and 'person' of visits.csv has "
+    assert capsys.readouterr().err == f"fenchel: {said}only 'a'\n"
+
+
 def test_the_fit_is_that_of_the_library(here):
     assert main(FIT) == 0
     model = fenchel.load("m.skops")

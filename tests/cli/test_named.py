@@ -76,6 +76,38 @@ def test_evaluation_knows_no_option_for_missing_values(here, capsys):
     assert capsys.readouterr().err.endswith("'n.v.' in row 5 is not\n")
 
 
+def test_new_rows_know_no_option_for_missing_values(here, capsys):
+    houses().to_csv("h.csv", index=False)
+    assert main(["fit", "h.csv", "--target", "price", *FIT, "--out", "m.skops"]) == 0
+    frame = houses().astype({"area": object})
+    frame.loc[4, "area"] = "n.v."
+    frame.to_csv("new.csv", index=False)
+    assert main(["predict", "m.skops", "new.csv"]) == 2
+    assert capsys.readouterr().err.endswith("'n.v.' in row 5 is not\n")
+
+
+def test_rows_keep_their_numbers_when_others_are_left_out(here, capsys):
+    frame = houses().astype({"town": object})
+    frame.loc[:2, "price"] = np.nan
+    frame["fee"] = [f"{k % 7} EUR" for k in range(len(frame))]
+    frame.to_csv("h.csv", index=False)
+    assert main(["fit", "h.csv", "--target", "price", *FIT]) == 0
+    assert "numbers with a unit, such as '3 EUR' in row 4" in capsys.readouterr().err
+
+
+def test_dates_that_rows_without_a_target_tell_apart(here, capsys):
+    frame = houses()
+    frame["seen"] = [f"{1 + k % 12:02}/{1 + k % 9:02}/2020" for k in range(len(frame))]
+    frame.loc[7, ["seen", "price"]] = ["24/12/2020", np.nan]
+    frame.to_csv("h.csv", index=False)
+    assert main(["fit", "h.csv", "--target", "price", *FIT]) == 2
+    err = capsys.readouterr().err
+    assert "are %d/%m/%Y in all rows, and would be %m/%d/%Y in those with a target" in err
+    frame.loc[8, "seen"] = "25/12/2020"
+    frame.to_csv("h.csv", index=False)
+    assert main(["fit", "h.csv", "--target", "price", *FIT]) == 0
+
+
 def test_pipes_are_refused_as_such(here, capsys):
     os.mkfifo("pipe")
     assert main(["fit", "pipe", "--target", "price"]) == 2

@@ -63,6 +63,17 @@ def test_folders_of_files_with_the_short_ending_and_links_to_folders(here, capsy
     assert "rows is a folder, and a CSV or Parquet file is needed" in capsys.readouterr().err
 
 
+def test_predictions_of_a_folder_keep_the_mode_of_the_file(here):
+    (here / "rows").mkdir()
+    table().to_parquet(here / "rows" / "t.parquet")
+    assert main(["fit", "rows", *FIT, "--out", "m.skops"]) == 0
+    (here / "p.csv").write_text("old")
+    (here / "p.csv").chmod(0o600)
+    assert main(["predict", "m.skops", "rows", "--out", "p.csv"]) == 0
+    assert (here / "p.csv").stat().st_mode & 0o777 == 0o600
+    assert len(pd.read_csv("p.csv")) == 30
+
+
 def test_columns_beside_predictions_have_other_names(here, capsys):
     table().to_csv("t.csv", index=False)
     said = "fenchel: --ids: '{}' is the name of a column of predictions\n"

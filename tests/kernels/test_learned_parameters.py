@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import sklearn.gaussian_process.kernels as sk
@@ -32,6 +34,8 @@ KERNELS = [
     Gaussian() + sk.ConstantKernel(0.5) * Matern(),
     Gaussian() ** 2,
     sk.RBF([0.5, 2.0]),
+    sk.Matern(0.7, nu=1.5),
+    sk.Matern([0.5, 2.0], nu=np.inf),
 ]
 every_kernel = pytest.mark.parametrize("given", KERNELS, ids=repr)
 
@@ -52,6 +56,20 @@ def test_values_and_derivatives_among_rows(given):
     expected = differences(kernel, lambda other: np.vdot(weights, other(X)))
     assert np.abs(expected).min() > 1e-3
     np.testing.assert_allclose(gradient_of(weights), expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("given", [sk.RBF(np.ones(20)), sk.Matern(np.ones(20), nu=2.5)])
+def test_no_array_of_all_derivatives(given):
+    rows = RNG.normal(size=(200, 20))
+    one = np.ones((200, 200))
+    tracemalloc.start()
+    try:
+        differentiated(given, rows)[1](one)
+        parameter_gradient(given, rows, rows, one)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * one.nbytes  # of 20
 
 
 @every_kernel

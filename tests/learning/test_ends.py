@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.kernels import Gaussian
-from fenchel.learning import Learning
+from fenchel.learning import Data, Learning, learn, unit_of_strength
+from fenchel.learning.reach import size_of_functions
+from fenchel.losses import Squared
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1.0, 1.0, (80, 3))
@@ -71,6 +73,19 @@ def test_time_ends_learning_after_one_evaluation(estimator):
     assert "max_time" in model.learned_.message
     assert np.isfinite(model.certificate_.gap)
     assert model.predict(X).shape[0] == 80
+
+
+def test_alpha_is_scaled_from_the_rows_of_the_best_evaluation():
+    """Those of the first descent, two folds of 350 rows, if it is ended there."""
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(-1.0, 1.0, (600, 2))
+    data = Data(rows, np.sin(3.0 * rows[:, :1]), np.ones(600), Squared(), np.eye(1), True)
+    learned = learn(data, [Gaussian(0.5)], None, Learning(), lambda progress: True)
+    assert (len(learned.history), learned.n_rows) == (1, 350)
+    few = data.rows(1000).first(350, 2)
+    unit = unit_of_strength(Squared(), data.targets, data.weight)
+    unit *= size_of_functions(Gaussian(0.5), data.X, few.X, True)
+    np.testing.assert_allclose(learned.alpha, 1e-3 * unit * (175 / 600) ** 0.6, rtol=1e-12)
 
 
 @pytest.mark.slow

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from fenchel import SVR, KernelRidge, QuantileRegressor
+from fenchel.kernels import Gaussian, OnColumns, WithRanks
+from fenchel.learning.parameters import OpenParameters
+from fenchel.learning.rows import rows_by_content
 
 MODELS = {"ridge": KernelRidge(), "tube": SVR(), "median": QuantileRegressor(0.5)}
 
@@ -40,3 +43,21 @@ def test_noise_is_not_followed():
 def test_noise_in_twelve_columns_is_hardly_followed():
     """Squares on new rows were 1.58 of those of the mean."""
     assert np.mean([drawn("ridge", 100, 12, np.zeros(1), seed)[1] for seed in range(6)]) < 1.3
+
+
+@pytest.mark.parametrize(
+    ("kernel", "free"),
+    [
+        (WithRanks(Gaussian()), [False, True, True, True, True]),
+        (OnColumns(WithRanks(Gaussian()), [1, 2]), [True] * 4),
+        (OnColumns(Gaussian(), [1, 2, 0]), [True, True, False]),
+        (OnColumns(Gaussian("shared"), [0]), [False]),
+        (OnColumns(Gaussian(), [2]) + Gaussian(), [True, False, True, True]),
+    ],
+    ids=repr,
+)
+def test_length_scales_of_constant_columns_alone_are_fixed(kernel, free):
+    X = np.column_stack([np.ones(40), np.random.default_rng(0).normal(size=(40, 2))])
+    rows = rows_by_content(X, X[:, 1:2], np.ones(40), 40, 2)
+    bounds = OpenParameters.of(kernel, rows, share_scales=False).bounds
+    assert (bounds[:, 0] < bounds[:, 1]).tolist() == free

@@ -37,6 +37,20 @@ def test_rows_are_recognized_by_what_the_model_reads():
     assert (facts.kind_of_rows, facts.same_rows) == ("unknown", False)  # as columns are missing
 
 
+def test_a_part_of_the_training_rows_is_recognized_by_its_dates():
+    days = pd.date_range("2021-01-01", periods=40, freq="12h")
+    X = pd.DataFrame({"a": np.arange(40.0), "day": days})
+    y = np.sin(X["a"].to_numpy())
+    model = make_pipeline(TableEncoder(), KernelRidge(learn=False)).fit(X, y)
+    record = Training.of(model, X, y)
+    assert record.seen(X, y).all()
+    assert record.seen(X[::2], y[::2]).all()  # all of them midnights
+    assert record.seen(X.assign(day=days.as_unit("ns")), y).all()
+    assert record.seen(X.assign(day=days.strftime("%Y-%m-%dT%H:%M:%S.000")), y).all()
+    late = X.assign(day=[*days[:-1], days[-1] + pd.Timedelta("2ms")])
+    assert record.seen(late, y).tolist() == [True] * 39 + [False]
+
+
 @pytest.mark.parametrize(("offsets", "there"), [("held_out", "too far apart"), (None, "better")])
 def test_calibration_on_training_rows_says_how_it_differs(offsets, there):
     X, y = draw(150, 0)

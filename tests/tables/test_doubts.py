@@ -18,6 +18,7 @@ UNITS = {
     "5 EUR": [f"{k % 7} EUR" for k in range(N)],
     "1.5 km/h": [f"{k / 4} km/h" for k in range(N)],
     "2,5kg": [f"{k},5kg" for k in range(N)],
+    "CHF 5": [f"CHF {k}" for k in range(N)],
     "3 m²": [f"{k} m²" for k in range(N)],
     "nearly all": ["unknown", None, *(f"{k % 9} km" for k in range(N - 2))],
 }
@@ -29,6 +30,8 @@ NO_DOUBTS = {
     "two values": ["1 km" if k % 2 else "2 km" for k in range(N)],
     "versions": [f"{1 + k % 3}.{k % 60}.{60 + k % 40}" for k in range(N)],
     "quarters alone": [f"Q{1 + k % 4}" for k in range(N)],
+    "rooms": [f"Room {k}" for k in range(N)],
+    "codes": [f"ABC{k}" for k in range(N)],
     "scales": [f"1/{1000 * (1 + k % 5)}" for k in range(N)],
 }
 ODD_NUMBERS = {

@@ -70,6 +70,7 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     else:
         groups = data_io.groups_of(table, roles.names("groups", table.names, table.label), y)
         X, y, left_out = data_io.with_targets(X, y, table.label)
+        data_io.check_formats(X, columns, table.label)
     if picture is not None:
         _check_plot_feature(outputs.plot_feature, columns)
     hidden = outputs.quiet or outputs.as_json

@@ -11,7 +11,7 @@ import csv
 import shlex
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,10 @@ from fenchel.cli.places import place_of
 from fenchel.cli.roles import check_different, heading_of
 from fenchel.datasets import list_datasets
 from fenchel.datasets import load as load_dataset
-from fenchel.files import row_number, with_index
+from fenchel.files import numbered, row_number, with_index
 from fenchel.tables import TableEncoder
 from fenchel.tables.cells import floats_of, holes, is_number, numbers_of, words_of
+from fenchel.tables.dates import format_of
 from fenchel.tables.describing import Notice
 from fenchel.tables.encoder import noticed
 from fenchel.tables.parts import CATEGORY, DATE, FLAG, NUMBER, TEXT, OddCellsError, TableError
@@ -116,6 +117,8 @@ class Columns:
     kinds: dict[str, str]
     doubts: tuple[str, ...] = ()
     """What a fit says of columns of words that may be meant as others."""
+    formats: dict[str, str | None] = field(default_factory=dict)
+    """Of columns of dates."""
 
     @property
     def names(self) -> list[str]:
@@ -158,7 +161,8 @@ def read_data(data: str, missing: tuple[str, ...] = ()) -> Table:
             f"{data} is a folder, which fit, predict and evaluate read block by block"
         )
     if path.is_file():
-        return Table(_read_file(path, missing), label, path=path, missing=missing)
+        frame = _with_numbers(_read_file(path, missing))
+        return Table(frame, label, path=path, missing=missing)
     names = [info.name for info in list_datasets()]
     if data not in names:
         raise InputError(
@@ -168,7 +172,12 @@ def read_data(data: str, missing: tuple[str, ...] = ()) -> Table:
         bunch = load_dataset(data, as_frame=True)
     except OSError as error:
         raise InputError(one_line(error)) from error
-    return Table(marked(bunch.frame, missing), data, bunch.target_name)
+    return Table(_with_numbers(marked(bunch.frame, missing)), data, bunch.target_name)
+
+
+def _with_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame whose rows keep their numbers when others are left out."""
+    return numbered(frame, np.arange(len(frame)))
 
 
 def marked(frame: pd.DataFrame, missing: tuple[str, ...]) -> pd.DataFrame:
@@ -328,6 +337,12 @@ def groups_of(table: Table, names: list[str], y: Any) -> Any:
         return None
     if len(names) > 1:
         raise InputError(f"--groups must name one column, got {listed(names)}")
+    of_one = table.frame[names[0]][~without_targets(y)].dropna().unique()
+    if len(of_one) == 1:
+        raise InputError(
+            f"--groups must name a column with two labels or more, and {names[0]!r} of "
+            f"{table.label} has only {str(of_one[0])!r}"
+        )
     if _is_text(table.frame[names[0]]):  # in which None and NA are labels
         table = table.with_labels(names)
     labels, known = table.frame[names[0]], ~without_targets(y)
@@ -394,7 +409,19 @@ def columns_of(features: pd.DataFrame, label: str) -> Columns:
     """Sort the columns by what they hold, as an encoder does that is fitted on them."""
     with sentences_of_tables():
         kinds = kinds_of(frame_of(features), TableEncoder().max_categories, label)
-    return Columns(kinds.read, tuple(kinds.doubts))
+    formats = {name: calendar["format"] for name, calendar in kinds.dates.items()}
+    return Columns(kinds.read, tuple(kinds.doubts), formats)
+
+
+def check_formats(X: pd.DataFrame, columns: Columns, label: str) -> None:
+    """Refuse dates whose format is another one in the rows that are not left out."""
+    for name, of_all in columns.formats.items():
+        form = of_all and format_of(words_of(X[name]), f"the column {name!r} of {label}")
+        if form and form != of_all:
+            raise InputError(
+                f"the dates of the column {name!r} of {label} are {of_all} in all rows, and "
+                f"would be {form} in those with a target: write them like 2021-12-24"
+            )
 
 
 @contextlib.contextmanager
@@ -431,6 +458,6 @@ def select(
     table = table.with_labels([name for name in columns.words if name in read])
     _check_values(table.frame[read], table.label)
     gaps = has_gaps(table.frame[read]) & whole
-    with sentences_of_tables():
+    with as_input_errors():
         found = noticed(encoder, table.frame[~gaps | gaps.all()], table.label)
     return prepare(table.frame[columns.names], columns), [] if gaps.all() else found

@@ -37,7 +37,7 @@ def stream(
         Name of the target column.
     features : sequence of str, optional
         Columns of X, in this order; by default all but the target. Other columns may contain
-        anything.
+        anything but line breaks.
     block_rows : int, default=10_000
         Maximum number of rows of a block, >= 1.
 

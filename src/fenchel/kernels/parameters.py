@@ -12,7 +12,8 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
 from fenchel.kernels.base import ScalarKernel
-from fenchel.kernels.resolving import parts_of, resolve
+from fenchel.kernels.resolving import as_scalar_kernel, parts_of, resolve
+from fenchel.kernels.scalar import Gaussian, Matern
 from fenchel.kernels.widths import is_data_driven, is_learned
 
 NARROWEST, WIDEST = 0.02, 1000.0
@@ -147,6 +148,7 @@ def parameter_gradient(
     """
     if kernel.n_dims == 0:
         return np.empty(0)
+    kernel = _own(kernel)
     if isinstance(kernel, ScalarKernel):
         found = kernel.parameter_gradient(X, Z, weights)
         if found is not None:
@@ -171,6 +173,7 @@ def differentiated(
     >>> values.shape, gradient(np.ones((2, 2))).shape
     ((2, 2), (1,))
     """
+    kernel = _own(kernel)
     found = kernel.differentiated(X) if isinstance(kernel, ScalarKernel) else None
     if found is not None:
         return found
@@ -178,6 +181,20 @@ def differentiated(
         (one, of_one), (two, of_two) = (differentiated(k, X) for k in (kernel.k1, kernel.k2))
         return one + two, lambda weights: np.concatenate([of_one(weights), of_two(weights)])
     return np.asarray(kernel(X)), lambda weights: parameter_gradient(kernel, X, X, weights)
+
+
+def _own(kernel: Kernel) -> Kernel:
+    """scikit-learn's RBF and Matern as kernels of this library, whose derivatives need no array.
+
+    That of scikit-learn has the shape (n, n, n_dims).
+    """
+    if type(kernel) not in (sk.RBF, sk.Matern):
+        return kernel
+    found: Any = as_scalar_kernel(kernel)
+    if type(found) not in (Gaussian, Matern):  # a smoothness without derivatives here
+        return kernel
+    found.length_scale_bounds = kernel.length_scale_bounds
+    return found
 
 
 def _composed(

@@ -30,7 +30,7 @@ from fenchel.learning.early_end import HALF, EarlyEnd
 from fenchel.learning.fold import Task
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.prior import Prior
-from fenchel.learning.reach import around_constant, is_bounded, size_of_functions, unit_of_strength
+from fenchel.learning.reach import is_bounded, is_perfect, size_of_functions, unit_of_strength
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.learning.short_scales import points_of_changing, shorter_points
 from fenchel.losses import Absolute, Loss
@@ -280,7 +280,8 @@ def learn(
     rows = data.rows(n_rows)
     n_folds = rows.at_most(options.n_folds or _folds_for(len(rows.X)))
     rows = rows.first(n_rows, n_folds)
-    if _perfect_constant(data.loss, rows) or rows.n_folds < n_folds or len(rows.X) < _LEAST_ROWS:
+    perfect = is_perfect(data.loss, rows.targets, rows.weight)
+    if perfect or rows.n_folds < n_folds or len(rows.X) < _LEAST_ROWS:
         return None
     few = rows
     if len(rows.X) >= _MANY_FOLDS:
@@ -319,14 +320,6 @@ def _folds_for(n_rows: int) -> int:
     return 10 if n_rows < _MANY_FOLDS else 5 if n_rows < 500 else 3
 
 
-def _perfect_constant(loss: Loss, rows: Rows) -> bool:
-    """Whether a constant has no loss: targets are constant, or all within a tube."""
-    if np.ptp(rows.targets, axis=0).max() == 0.0:
-        return True
-    residual = around_constant(loss, rows.targets, rows.weight)
-    return not float(rows.weight @ loss.value(residual)) > 0.0
-
-
 class _Try:
     """The descent for one kernel."""
 
@@ -345,6 +338,7 @@ class _Try:
         self.open = OpenParameters.of(kernel, rows, options.share_scales)
         self.alpha, self.growth = alpha, GROWTH
         self.judge: HeldOut | None = None
+        self.used = few  # rows that the best point is of, which alpha is scaled from
         if alpha is not None:
             self.unit, alpha_start, ends = alpha, 0.0, np.zeros(2)
         else:
@@ -388,9 +382,11 @@ class _Try:
         if self.descent.look(criterion, shorter_points(*place), share):
             self.descent.run(criterion, 12, tol)
         elif len(self.rows.X) > len(self.few.X) and not self.watch.reached:
+            before = self.descent.best
             points = points_of_changing(*place, self.rows.X, self.rows.targets)
             if len(points):
                 self.descent.look(self._criterion(self.rows, 1.0), points, share)
+                self.used = self.few if self.descent.best is before else self.rows
 
     def _criterion(self, rows: Rows, left: float) -> HeldOut:
         tasks, smoothing = _tasks(self.data, rows.targets), self._smoothing(left)
@@ -426,7 +422,8 @@ class _Try:
         rows = rows.first(n_rows, n_folds)
         if n_rows < _WORTH_IT * len(self.rows.X) or rows.n_folds < n_folds:
             return
-        self.rows, self.growth, descent = rows, _LAST_GROWTH, self.descent
+        self.rows = self.used = rows
+        self.growth, descent = _LAST_GROWTH, self.descent
         assert descent.best is not None
         whole, criterion, theta = descent.best
         low, high = descent.bounds[-1]
@@ -447,11 +444,13 @@ class _Try:
             self.watch.reason = self.watch.reason or HALF
         if self.descent.best is None:
             self.descent.best = before
+        else:
+            self.used = self.rows
 
     @property
     def _fitted(self) -> float:
         """Weight of the rows outside of a fold."""
-        return float(self.rows.weight.sum()) * (1.0 - 1.0 / self.rows.n_folds)
+        return float(self.used.weight.sum()) * (1.0 - 1.0 / self.used.n_folds)
 
     def learned(self, stopped: str) -> Learned:
         """Return the kernel and alpha of the best point; ``stopped`` says why it ended early."""
@@ -465,7 +464,7 @@ class _Try:
         if alpha is None:
             share = self._fitted / float(self.data.weight.sum())
             alpha = self.unit * float(np.exp(theta[-1])) * share**self.growth
-        history, n_rows = descent.history, len(self.rows.X)
+        history, n_rows = descent.history, len(self.used.X)
         message = f"the best of {len(history)} evaluations"
         if stopped:
             message = f"stopped after {len(history)} evaluations: {stopped}"

@@ -45,8 +45,6 @@ class OpenParameters:
     def of(cls, kernel: Any, rows: Rows, share_scales: bool) -> Self:
         """Open parameters of a kernel, with starting values computed from rows."""
         given, kernel = kernel, opened(kernel, rows.X, rows.weight)
-        groups = groups_of(rows.X) if share_scales else np.arange(rows.X.shape[1])
-        constant = np.bincount(groups, np.ptp(rows.X, axis=0)) == 0.0
         values = {}
         member: list[npt.NDArray[np.intp]] = []
         bounds: list[FloatArray] = []
@@ -59,11 +57,15 @@ class OpenParameters:
             idle = np.zeros(h.n_elements, dtype=bool)  # scales of constant columns say nothing
             asked = getattr(*_owner(given, h.name))
             shared = isinstance(asked, str) and asked == SHARED
+            seen = _seen(kernel, h.name, rows.X) if is_scale else rows.X
             if shared:
-                own, idle = np.zeros_like(own), np.full(h.n_elements, constant.all())
-            elif is_scale and h.n_elements >= len(groups):  # what follows are ranks
-                own = np.append(groups, groups[-1] + 1 + np.arange(h.n_elements - len(groups)))
-                idle = np.append(constant[groups], np.zeros(h.n_elements - len(groups), bool))
+                own, idle = (
+                    np.zeros_like(own),
+                    np.full(h.n_elements, not np.ptp(seen, axis=0).any()),
+                )
+            elif is_scale and h.n_elements == seen.shape[1]:
+                own = groups_of(seen) if share_scales else own
+                idle = (np.bincount(own, np.ptp(seen, axis=0)) == 0.0)[own]
             first = np.unique(own, return_index=True)[1]
             ends = np.log(np.broadcast_to(h.bounds, (h.n_elements, 2)) / value.reshape(-1, 1))
             bounds.append(np.where(idle[:, None], 0.0, ends)[first])
@@ -100,6 +102,14 @@ def _owner(kernel: Any, name: str) -> tuple[Any, str]:
     for part in path:
         kernel = getattr(kernel, part)
     return kernel, last
+
+
+def _seen(kernel: Any, name: str, X: FloatArray) -> FloatArray:
+    """Rows as the part with a hyperparameter has them: some of the columns, or ranks as well."""
+    for part in name.split("__"):
+        X = kernel.seen(X) if hasattr(kernel, "seen") else X
+        kernel = getattr(kernel, part)
+    return X
 
 
 def _set(kernel: Any, name: str, value: Any) -> None:

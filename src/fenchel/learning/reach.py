@@ -106,6 +106,13 @@ def around_constant(loss: Loss, targets: FloatArray, weight: FloatArray) -> Floa
     return np.asarray(targets - loss.minimizing_offset(targets, weight))
 
 
+def is_perfect(loss: Loss, targets: FloatArray, weight: FloatArray) -> bool:
+    """Whether the best constant has no loss: targets are constant, or all within a tube."""
+    if np.ptp(targets, axis=0).max() == 0.0:
+        return True
+    return not float(weight @ loss.value(around_constant(loss, targets, weight))) > 0.0
+
+
 def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
     """Mean loss over mean square around the best constant: the unit of alpha over the kernel's.
 

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
-from fenchel._bases import BaseEstimator, MetaEstimatorMixin
+from fenchel._bases import BaseEstimator, MetaEstimatorMixin, take_features
 from fenchel._parameters import parameters
 from fenchel._sentences import said_of
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
@@ -29,6 +29,7 @@ from fenchel._validation import (
     check_weights,
     declared,
     exponent_of_weights,
+    is_share,
     random_of,
     targets_of,
 )
@@ -146,9 +147,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         self._weight = None if weight is None else weight[rows]
         self._n_rows = len(y) if weight is None else int(np.count_nonzero(weight))
         self._set_quantile()
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        take_features(self, self.estimator_)
         return self
 
     def _set_quantile(self) -> None:
@@ -339,7 +338,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         """Folds of the rows of positive weight, or those of a splitter; the first for "split"."""
         seed = random_of(self.random_state)
         rows, splitter = np.arange(len(y)) if weight is None else np.flatnonzero(weight), self.cv
-        if self.method == "split" and (splitter is None or isinstance(splitter, float)):
+        if self.method == "split" and (splitter is None or is_share(splitter)):
             share = _CALIBRATION_SHARE if splitter is None else splitter
             least = int(np.ceil((1.0 - 1e-12) / (1.0 - share)))
             self._check_rows(len(rows), least, weight is not None)
@@ -350,7 +349,8 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             dealt = KFold(number, shuffle=True, random_state=seed).split(rows)
         else:
             return held_out_once(folds_of(splitter, X, y, len(y), groups), self.cv)
-        return [(rows[train], rows[held_out]) for train, held_out in dealt]
+        # in order, so that the columns of kernel values for new rows are those of ``fit``
+        return [(np.sort(rows[train]), np.sort(rows[held_out])) for train, held_out in dealt]
 
     def _groups(self, groups: ArrayLike | None, n: int) -> AnyArray | None:
         """Group labels for the splitter, which must use groups if any are given."""
@@ -456,7 +456,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 "cv='prefit' needs method='split': a fitted estimator cannot leave rows out, got "
                 f"method={self.method!r}"
             )
-        if isinstance(self.cv, float) and self.method != "split":
+        if is_share(self.cv) and self.method != "split":
             raise ValueError(
                 "cv as a share of calibration rows needs method='split', got "
                 f"cv={self.cv!r}, method={self.method!r}"
@@ -485,7 +485,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         if self.method == "split" and not self._prefit():
             if self._weight is None and n_rows >= least:
                 ways.append("method='cv+' (all rows calibrate)")
-            if n_rows > least and (self.cv is None or isinstance(self.cv, float)):
+            if n_rows > least and (self.cv is None or is_share(self.cv)):
                 ways.append("a larger share cv")
         elif self.method == "cv+" and self._weight is not None:
             ways.append("fewer folds cv")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _num_samples
 
 from fenchel._threads import threads_that_pay, without_warnings
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import rows_of
 from fenchel.kernels import Precomputed, SparsePoints
-from fenchel.model_selection._folds import takes_groups
+from fenchel.model_selection._folds import EachOut, Fold, takes_groups
 from fenchel.model_selection._progress import SILENT, Told
 from fenchel.solvers import WarmStart
 from fenchel.solvers.leave_one_out import ridge_smoother
@@ -85,7 +88,7 @@ class FoldModels:
         X: AnyArray,
         y: FloatArray,
         weight: FloatArray | None,
-        folds: list[tuple[IntArray, IntArray]],
+        folds: Sequence[Fold],
         rows: IntArray,
         columns: Columns,
         told: Told = SILENT,
@@ -96,8 +99,9 @@ class FoldModels:
         own = np.empty((2, len(y)))
         member = np.empty(len(y), dtype=np.intp)
         # a fold of rows without weight is none
-        folds = [fold for fold in folds if np.isin(fold[1], rows).any()]
-        for k, (train, held_out) in enumerate(told(folds, "fold")):
+        counted = [j for j in range(len(folds)) if np.isin(folds[j][1], rows).any()]
+        for k, j in enumerate(told(counted, "fold")):
+            train, held_out = folds[j]
             model = fit_part(estimator, X, y, train, weight, groups)
             part, _ = _safe_split(estimator, X, None, held_out, train)
             own[:, held_out] = outputs(model, part, columns)
@@ -106,17 +110,27 @@ class FoldModels:
         self.member = member[rows]
         self.own = own[:, rows]
         pairwise = estimator.__sklearn_tags__().input_tags.pairwise
-        self.seen = [train for train, _ in folds] if pairwise else None
+        self.seen = [folds[j][0] for j in counted] if pairwise else None
 
     def blocks(self, X: AnyArray) -> Iterator[Ends]:
         """Predict with each model once; each calibration row gets the model of its fold."""
-        parts = [X] * len(self.models)
+        n_rows = _num_samples(X)
+        for part in _slices(n_rows, len(self.models)):
+            whole = part.stop - part.start >= n_rows
+            low, high = self._of_models(X if whole else _safe_indexing(X, part))
+            for rows in _slices(len(low), len(self.member)):
+                yield Ends(low[rows][:, self.member], high[rows][:, self.member])
+
+    def _of_models(self, X: AnyArray) -> Ends:
+        """The ends of each model, (m, n_models)."""
+        parts: Iterable[AnyArray] = repeat(X, len(self.models))
         if self.seen is not None:
-            parts = [np.asarray(X)[:, seen] for seen in self.seen]
+            parts = (np.asarray(X)[:, seen] for seen in self.seen)
         both = [outputs(*pair, self.columns) for pair in zip(self.models, parts, strict=True)]
-        low, high = (np.stack(ends, axis=1) for ends in zip(*both, strict=True))
-        for rows in _slices(len(low), len(self.member)):
-            yield Ends(low[rows][:, self.member], high[rows][:, self.member])
+        low = np.stack([ends.low for ends in both], axis=1)
+        if self.columns[0] == self.columns[1]:
+            return Ends(low, low)
+        return Ends(low, np.stack([ends.high for ends in both], axis=1))
 
 
 class _OneFeatureMap:
@@ -269,8 +283,7 @@ def leave_one_out(
     how = getattr(estimator, "leave_one_out_by", None)
     if how is None:
         model = fit_part(estimator, X, y, np.arange(len(y)), weight)
-        folds = [(rows[rows != i], np.array([i])) for i in rows]
-        return model, FoldModels(estimator, X, y, weight, folds, rows, columns, told)
+        return model, FoldModels(estimator, X, y, weight, EachOut(rows), rows, columns, told)
     settled = settled_by(estimator, X, y, np.arange(len(y)), weight)
     model = settled.whole
     model.check_parameters()
@@ -282,6 +295,10 @@ def leave_one_out(
             f"with {n_kept} of them"
         )
     start = model.fit_prepared(prepared, None)
+    model.learned_ = settled.learned  # as after a fit
+    rows_of_fit = prepared.inputs.rows
+    none = model.given_gram or isinstance(rows_of_fit, SparsePoints)
+    model.keep_sample(None if none else rows_of_fit, prepared.inputs.weight)
     if how == "closed_form":
         return model, LeaveOneOutRidge(model, prepared)
     return model, LeaveOneOutKernel(model, settled.fold, prepared, start, columns, told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,19 @@ from fenchel._validation import shown
 
 Fold = tuple[IntArray, IntArray]
 """Indices of the training rows and of the held-out rows."""
+
+
+class EachOut(Sequence[Fold]):
+    """Folds of one row each; their indices are computed when asked for, as all are n²."""
+
+    def __init__(self, rows: IntArray) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, k: Any) -> Any:
+        return np.delete(self.rows, k), self.rows[[k]]
 
 
 def folds_of(cv: Any, X: Any, y: Any, n_rows: int, groups: AnyArray | None = None) -> list[Fold]:

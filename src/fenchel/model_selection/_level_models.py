@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fenchel._bases import BaseEstimator, RegressorMixin
+from fenchel._bases import BaseEstimator, RegressorMixin, take_features
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.model_selection._folds import takes_groups
 
@@ -57,10 +57,7 @@ class LevelModels(RegressorMixin, BaseEstimator):
         for each in self.estimators:
             own = {"groups": groups} if groups is not None and takes_groups(each) else {}
             self.estimators_.append(clone(each).fit(X, y, **options, **own))
-        first = self.estimators_[0]
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(first, name):
-                setattr(self, name, getattr(first, name))
+        take_features(self, self.estimators_[0])
         return self
 
     def predict(self, X: Any) -> FloatArray:

@@ -75,7 +75,8 @@ class ConformalRegressor(Conformal):
     conformity_scores_ : ndarray of shape (n_calibration_,)
         The scores R.
     calibration_indices_ : ndarray of shape (n_calibration_,)
-        Indices of the calibration rows, in the order of the scores.
+        Indices of the calibration rows, in the order of the scores. With "split" and kernel values
+        as X, new rows have those against all other rows, in their order.
     n_calibration_ : int
         Number of calibration rows, without those of weight zero.
     quantile_ : float
@@ -103,17 +104,17 @@ class ConformalRegressor(Conformal):
     The proofs of the last two compare scores of pairs of rows, so they apply to one-sided scores
     as well. With "jackknife+", the models of a kernel estimator of this library share the length
     scales and the feature map of all rows, and with :class:`fenchel.KernelRidge` also alpha * N,
-    where N is the number of rows. The guarantee is exact for a kernel with fixed parameters, up to
-    ``kernel_error_``. For length scales computed from the data by a rule it holds as long as one
-    row has next to no influence on them. If length scales and alpha are learned, each row has
-    taken part in the choice and there is no guarantee: use "split" or "cv+" to keep one. All
-    other models are fitted from scratch to their rows.
+    where N is the number of rows. The guarantee is exact for a kernel with fixed parameters and
+    rows of equal weight, up to ``kernel_error_``. For length scales computed from the data by a
+    rule it holds as long as one row has next to no influence on them. If length scales and alpha
+    are learned, each row has taken part in the choice and there is no guarantee: use "split" or
+    "cv+" to keep one. All other models are fitted from scratch to their rows.
 
-    With ``learn_share`` the guarantee of "cv+" holds unchanged, with n the number of calibration
-    rows, since the parameters come from other rows. On tables of 2000 rows, 0.5 and 10 folds gave
-    intervals whose interval score was 0.92 to 0.99 of that of "split" with 0.5, in 1.5 to 2.7
-    times the time, as the models are fitted to nearly all rows instead of half. With 5 folds that
-    learn anew, the coverage was up to five points too high.
+    With ``learn_share`` the parameters come from other rows. The guarantee of "cv+" then holds
+    with n the number of calibration rows, as far as folds have equally many of these. On tables
+    of 2000 rows, 0.5 and 10 folds gave intervals whose interval score was 0.92 to 0.99 of that of
+    "split" with 0.5, in 1.5 to 2.7 times the time, as the models are fitted to nearly all rows
+    instead of half. With 5 folds that learn anew, the coverage was up to five points too high.
 
     *Weights* w are the sample weights of the fit. In calibration they are the ratio of the
     densities of new rows and of calibration rows, up to a factor: the intervals then have the
@@ -323,7 +324,7 @@ class ConformalQuantileRegressor(Conformal):
         return found
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict the median.
+        """Predict the level 0.5: the median of quantiles, the mean of expectiles.
 
         If levels are not known, the middle quantile is returned, or the mean of the middle two.
 

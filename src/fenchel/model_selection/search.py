@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._bases import BaseEstimator, MetaEstimatorMixin
+from fenchel._bases import FEATURES, BaseEstimator, MetaEstimatorMixin, take_features
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import (
     BOOLEAN,
@@ -301,7 +301,7 @@ class PathSearchCV(
         labels = self._groups(groups, data.n_rows)
         grid = make_grid(estimator, self._candidates(), data.arguments)
         tasks = self._tasks(estimator, grid, data, labels)
-        for name in ("best_estimator_", "n_features_in_", "feature_names_in_"):
+        for name in ("best_estimator_", *FEATURES):
             self.__dict__.pop(name, None)  # of a fit before
         report = Tasks.of(self, len(tasks) + bool(self.refit))
         self._choose(estimator, grid, self._scores(grid, tasks, data, report))
@@ -313,9 +313,7 @@ class PathSearchCV(
             best = estimator.chosen(**self.best_params_)
             self.best_estimator_ = given.refit(best, labels)
             report.end(task)
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(best, name):
-                    setattr(self, name, getattr(best, name))
+            take_features(self, best)
             if self.alpha_ is None:
                 self.alpha_ = getattr(best, "alpha_", None)
         report.end(report.root)

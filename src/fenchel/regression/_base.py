@@ -182,7 +182,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
             rows, weight = prepared.inputs.rows, prepared.inputs.weight
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned, self._groups = self._learned, None, None
-        self._keep_sample(None if self.given_gram or self._sparse else rows, weight)
+        self.keep_sample(None if self.given_gram or self._sparse else rows, weight)
         self._last = None
         if self.warm_start:
             whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))

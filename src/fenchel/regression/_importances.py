@@ -26,8 +26,8 @@ class Importances:
         """Return all outputs for validated rows."""
         raise NotImplementedError
 
-    def _keep_sample(self, rows: FloatArray | None, weight: FloatArray) -> None:
-        """Keep a sample of the rows, or none if they are not features.
+    def keep_sample(self, rows: FloatArray | None, weight: FloatArray) -> None:
+        """Keep a sample of the rows of a fit, or none if they are not features.
 
         If there are only few rows, all are kept and the sample is drawn at first access.
         """

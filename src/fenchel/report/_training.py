@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -15,6 +16,8 @@ from fenchel._typing import AnyArray, FloatArray
 from fenchel.design.content import ODD, Keys, mixed
 from fenchel.inspection import FeatureTable
 from fenchel.report._scores import measures_of
+
+_DATE = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?")
 
 
 @dataclass(frozen=True)
@@ -162,10 +165,10 @@ def _bits(values: AnyArray) -> Keys:
         numbers[np.isnan(numbers)] = np.nan  # that of 0 / 0 has other bits
         return numbers.view(np.uint64)
     if np.issubdtype(values.dtype, np.datetime64):
-        values = _written(values)
+        values = np.where(np.isnat(values), "nan", values.astype(str))
     words = np.where([*map(_is_missing, values)], "nan", values.astype(str))
     labels, codes = np.unique(words, return_inverse=True)
-    encoded = (str(label).encode("utf-8", "surrogatepass") for label in labels)
+    encoded = (_shortest(str(label)).encode("utf-8", "surrogatepass") for label in labels)
     digests = [hashlib.blake2b(label, digest_size=8).digest() for label in encoded]
     return np.asarray(np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[codes])
 
@@ -176,11 +179,11 @@ def _is_missing(cell: Any) -> bool:
     return nothing or (isinstance(cell, float) and np.isnan(cell))
 
 
-def _written(dates: AnyArray) -> AnyArray:
-    """Dates as written in a CSV file, whatever their unit here."""
-    known = ~np.isnat(dates)
-    units = ("D", "s", "ms", "us", "ns")
-    short = (dates.astype(f"datetime64[{unit}]") for unit in units)
-    shortest = next(each for each in short if (each == dates)[known].all())
-    words = np.char.replace(shortest.astype(str), "T", " ")
-    return np.where(known, words, "nan")
+def _shortest(word: str) -> str:
+    """A date as the shortest text for it, whatever its unit; other words as they are."""
+    date = _DATE.fullmatch(word)
+    if date is None:
+        return word
+    day, minute, second, fraction = date.groups()
+    time = f"{minute}:{second or '00'}" + f".{(fraction or '').rstrip('0')}".rstrip(".")
+    return day if time == "00:00:00" else f"{day} {time}"

@@ -13,6 +13,8 @@ _NEARLY_ALL = 0.9
 _LEAST = 3  # values with the same unit
 # 5 EUR and 1.250,5 km/h and 12kg: a number and one word or mark
 _WITH_UNIT = r"\s*[-+]?\d+(?:[.,']\d+)*\s*([^\W\d_][^\s\d]{0,11}|[°%‰²³]\S{0,3})\s*"
+# EUR 5: of words before numbers only currencies, as others are names such as Room 5
+_CURRENCY_FIRST = r"\s*([A-Z]{3})\s+[-+]?\d+(?:[.,']\d+)*\s*"
 
 # −5 with a sign that is no hyphen, (5) and 5- of accounts, 1_000, 1 000, 12:30, 1.5D0 of Fortran,
 # and durations as pandas and Python write them: 0 days 01:10:28 and -1 day, 23:59:00.5
@@ -86,7 +88,9 @@ def _with_unit(words: pd.Series[Any]) -> Any:
     """Which cells are numbers with the unit that nearly all have; None if there is none."""
     values = words.dropna()
     codes, labels = pd.factorize(values)
-    found = pd.Series(labels, dtype=object).str.extract(f"^{_WITH_UNIT}$")[0].str.lower()
+    texts = pd.Series(labels, dtype=object).str
+    found = texts.extract(f"^{_WITH_UNIT}$")[0].str.lower()
+    found = found.fillna(texts.extract(f"^{_CURRENCY_FIRST}$")[0])
     if found.nunique() == 0:
         return None
     usual = found.mode()[0]
