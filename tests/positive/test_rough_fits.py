@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import ConstantKernel
 
-from fenchel.datasets import make_sine_quantiles
+from fenchel.datasets import load, make_sine_quantiles
+from fenchel.kernels import Gaussian, Linear
 from fenchel.losses import Pinball
 from fenchel.positive import DensityEstimator, NonCrossingQuantileRegressor
 from fenchel.positive.losses import Residual
@@ -66,3 +69,28 @@ def test_rough_fits_are_told_of_only_where_somebody_listens(model, data):
     assert 2 <= len(history) < len(told.history_) == told.n_iter_ + 1
     assert history[-1].iteration == told.n_iter_
     model.callback = None
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("alpha", [1e-6, 1e-8])
+def test_fits_beyond_the_digits_of_floats_are_no_worse_than_no_function(alpha, seed):
+    """Systems of their steps had no Cholesky factor, and losses were a thousand times as large."""
+    data = load("mcycle")
+    order = np.random.default_rng(seed).permutation(len(data.target))[:93]
+    X, y = (np.asarray(part, float)[order] for part in (data.data, data.target))
+    model = NonCrossingQuantileRegressor(
+        [0.1, 0.3, 0.5, 0.7, 0.9],
+        kernel=Gaussian(1.5) + ConstantKernel(1e5) * Linear(),
+        alpha=alpha,
+        learn=False,
+        tol=1e-4,
+        trace_penalty=0.0,
+    )
+    y = (y - y.mean()) / y.std()
+    with pytest.warns(ConvergenceWarning, match="stopped at a relative gap"):
+        model.fit((X - X.mean(axis=0)) / X.std(axis=0), y)
+    residual = y[:, None, None] - np.broadcast_to(y[None, :, None], (93, 93, 5))
+    losses = np.maximum(model.levels_ * residual, (model.levels_ - 1.0) * residual).mean(axis=0)
+    common, own = losses.sum(axis=1).min(), losses.min(axis=0).sum()  # offsets alone; the unit
+    found = model.certificate_
+    assert 0.0 <= found.dual <= found.primal <= common / own * found.unit * (1.0 + 1e-12)

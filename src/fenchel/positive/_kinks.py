@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from fenchel._clock import check_time
 from fenchel._typing import FloatArray, IntArray
 from fenchel.positive._system import Curvature, NewtonSystem
+from fenchel.solvers.newton_system import cholesky_of
 
 _MOST_VALUES = 2**25  # of all Gram matrices of rows together
 
@@ -59,7 +60,7 @@ class KinkSystem(NewtonSystem):
         matrix = grams.between(*self.where)
         matrix *= self.root[:, None] * self.root
         matrix.flat[:: len(matrix) + 1] += 1.0
-        self.factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        self.factor = cholesky_of(matrix), True
         outward = problem.outward
         m = outward.shape[1]
         pushed = diagonal[:, :, None] * outward

@@ -14,6 +14,7 @@ from fenchel.positive._row_loops import Barrier, Parts, Rule, State, advance
 from fenchel.positive._solution import ROUNDING, Point
 from fenchel.positive.losses import Interior
 from fenchel.positive.problem import PSDProblem, Push
+from fenchel.solvers.newton_system import cholesky_of
 
 _FEW = 400  # dual entries that are worth it anyhow: 300 cost as much as 80 columns
 _MOST_FEATURES = 64  # all products of two of them are made
@@ -50,8 +51,9 @@ class RowSystem:
         row_matrix(self._grams(spectra), problem.directions, self.root, matrix)
         # by columns the lower triangle is the upper one, which spares a copy
         self.factor, failed = dpotrf(matrix.T, lower=0, overwrite_a=1, clean=0)
-        if failed:
-            raise np.linalg.LinAlgError(f"a Newton step has no Cholesky factor ({failed})")
+        if failed:  # rounding
+            row_matrix(self._grams(spectra), problem.directions, self.root, matrix)
+            self.factor = cholesky_of(matrix).T
         self.border = (self.root[:, :, None] * problem.outward[:, None]).reshape(size, -1)
 
     def _grams(self, spectra: Spectra) -> FloatArray:

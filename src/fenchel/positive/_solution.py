@@ -343,7 +343,22 @@ class Record:
                 best, lowest = found, gap
             if gap <= self.loop.tol:
                 break
+        if not self.problem.constraints and best.certificate.primal > best.certificate.unit:
+            best = min(self._smaller(best), key=lambda found: found.certificate.primal)
         return best
+
+    def _smaller(self, best: Certified) -> Iterator[Certified]:
+        """A model that is worse than the best constants, its multiples, and its offsets alone."""
+        yield best
+        matrices, factors, weights, offset = best.model
+        for share in (*0.25 ** np.arange(1.0, _QUARTERS), 0.0):
+            model = Model(
+                [share * matrix for matrix in matrices],
+                [np.sqrt(share) * factor for factor in factors],
+                [share * weight for weight in weights],
+                offset,
+            )
+            yield self._with_model(best.point, model)
 
     def candidates(self, best: Certified, reduced: bool = True) -> Iterator[Certified]:
         """Models of a dual point: without the barrier, of low rank, and the safe one with it.

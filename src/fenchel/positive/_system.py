@@ -6,13 +6,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from fenchel._clock import check_time
 from fenchel._typing import FloatArray, IntArray
 from fenchel.positive._cone import Pairs, Spectra
 from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
+from fenchel.solvers.newton_system import cholesky_of
 
 _MADE = 200.0  # operations in whose time a value of a column is made and moved
 _BLOCK_VALUES = 2**21  # 16 MiB of columns at a time
@@ -367,7 +368,7 @@ class NewtonSystem:
             matrix += design.T @ design
             crossed -= design @ border
             own += border.T @ border
-        self.factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        self.factor = cholesky_of(matrix), True
         self._set_border(crossed, own)
 
     def _set_border(self, crossed: FloatArray, own: FloatArray) -> None:
