@@ -32,7 +32,7 @@ def group_labels(groups: ArrayLike, n_rows: int) -> AnyArray:
         raise ValueError(f"groups must be an array of shape (n_samples,), got {given}")
     check_length(len(array), n_rows, "groups")
     loose = array.dtype.kind in "OfcmM"  # others have no sign for what is missing
-    if np.ma.is_masked(groups) or (loose and any(map(_is_missing, array))):
+    if np.ma.is_masked(groups) or (loose and any(map(is_missing, array))):
         raise ValueError("groups must have no missing labels, got some: each row needs one")
     return array
 
@@ -68,7 +68,15 @@ def check_no_groups(groups: ArrayLike | None) -> None:
         )
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN or another sign of a missing value.
+
+    Examples
+    --------
+    >>> from fenchel._groups import is_missing
+    >>> is_missing(float("nan")), is_missing("nan")
+    (True, False)
+    """
     try:
         return bool(label is None or label != label)  # noqa: PLR0124  (NaN is not itself)
     except TypeError:  # pandas.NA

@@ -196,6 +196,7 @@ COUNT = Number(1, integer=True)
 ORDER = Number(1.0, infinite=True)
 """Of a norm."""
 SHARE = Number(0.0, 1.0, open_low=True, open_high=True)
+SEED = Number(0, integer=True)
 NONE = That("None", lambda value: value is None)
 BOOLEAN = That("True or False", lambda value: isinstance(value, (bool, np.bool_)))
 FOLDS = (
@@ -237,10 +238,12 @@ class CheckedParameters:
         C=POSITIVE,
         alpha=POSITIVE,
         callback=NONE | CALLABLE,
+        check=COUNT,
         coverage=SHARE,
         cv=FOLDS,
         epsilon=NOT_NEGATIVE,
         fit_intercept=BOOLEAN,
+        inner_iter=COUNT,
         kappa=POSITIVE,
         level=SHARE,
         max_iter=COUNT,
@@ -259,6 +262,13 @@ class CheckedParameters:
         kind: type = type(self)
         for name, check in constraints_of(kind).items():
             check(getattr(self, name), name)
+
+
+class CheckedWhenMade(CheckedParameters):
+    """What checks its parameters when it is made."""
+
+    def __post_init__(self) -> None:
+        self.check_parameters()
 
 
 @cache

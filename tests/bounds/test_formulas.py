@@ -246,6 +246,18 @@ def test_a_tube_wider_than_all_residuals():
         ),
         (lambda: svr_bound(0.1, 9, **{**BALL, "radius": "1"}), TypeError, "radius must be"),
         (lambda: svr_bound(0.1, 9.5, **BALL), TypeError, "n must be an integer"),
+        (
+            lambda: kernel_ridge_bound(4.1, 9, **BALL),
+            ValueError,
+            "empirical_risk must be at most 4, the largest loss of these assumptions, got 4.1",
+        ),
+        (lambda: svr_bound(2.0, 9, epsilon=0.5, **BALL), ValueError, "must be at most 1.5"),
+        (lambda: joint(20.0, 9), ValueError, "empirical_risk must be at most"),
+        (
+            lambda: finite_class_bound(5.0, 9, n_hypotheses=3, loss_bound=1.0),
+            ValueError,
+            "empirical_risk must be at most 1",
+        ),
         (lambda: joint(0.1, 9, diagonal=[1.0]), ValueError, "diagonal must be a number or have"),
         (lambda: joint(0.1, 9, diagonal=-1.0), ValueError, "diagonal must be finite and >= 0"),
         (lambda: joint(0.1, 9, contraction="x"), ValueError, "contraction must be"),
@@ -275,3 +287,16 @@ def test_a_tube_wider_than_all_residuals():
 def test_refusals(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.parametrize("power", [10, 1022, 1100, 10**6])
+def test_classes_of_any_size(power):
+    found = finite_class_bound(0.1, 100, n_hypotheses=2**power, loss_bound=2.0, delta=DELTA)
+    confidence = 2.0 * sqrt((power * log(2.0) + 2.0) / 200.0)
+    assert found.terms["confidence"] == pytest.approx(confidence, rel=1e-14)
+    assert "n_hypotheses = " in str(found)
+
+
+def test_any_probability_of_failure():
+    least = finite_class_bound(0.1, 100, n_hypotheses=1, loss_bound=1.0, delta=5e-324)
+    assert least.value == pytest.approx(0.1 + sqrt(1074 * log(2.0) / 200.0), rel=1e-12)

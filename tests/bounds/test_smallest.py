@@ -7,6 +7,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 from sklearn import linear_model
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.model_selection import GridSearchCV
 
 from bounds_cases import DELTA, WIDTH, N, drawn, tail
@@ -138,3 +139,14 @@ def test_refitted_offsets_are_offsets_like_others(sample):
     wanted = float(model.loss_.value(residual).mean())
     assert result.terms["empirical risk"] == pytest.approx(wanted, rel=1e-12)
     assert model.certified_offset_ != pytest.approx(model.offset_, abs=1e-3)
+
+
+def test_other_linear_models_have_the_bound_of_the_pseudo_dimension():
+    random = np.random.default_rng(0)
+    X = random.uniform(-1.0, 1.0, (200, 3))
+    y = np.clip(X[:, 0] + 0.1 * random.normal(size=200), -1.0, 1.0)
+    model = PLSRegression(1).fit(X, y)
+    with pytest.raises(TypeError, match=r"must predict X @ coef_ \+ intercept_|must be"):
+        bound(model, X, y, target_bound=1.0, clip=True, smallest=True)
+    with pytest.raises(TypeError, match="clip must be True or False, got 'no'"):
+        bound(model, X, y, target_bound=1.0, clip="no")

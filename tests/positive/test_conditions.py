@@ -122,6 +122,13 @@ def test_refused_at_fit():
         fit(Condition("derivative", equals=0.0, at=[0.0], column=1))
     with pytest.raises(ValueError, match="at must be 1 finite numbers, got"):
         fit(Condition("value", equals=0.0, at=[0.0, 1.0]))
+    with pytest.raises(ValueError, match="at must be 1 finite numbers, got 'a'"):
+        fit(Condition("value", equals=0.0, at="a"))
+    with pytest.raises(TypeError, match="over must be None, a pair"):
+        fit(Condition("integral", equals=1.0, over="a"))
+    one = Condition("value", equals=0.0, at=np.zeros(1))
+    assert one != Condition("value", equals=0.0, at=np.zeros(1))
+    assert len({one, one}) == 1
     with pytest.raises(ValueError, match="constraints must not contradict one another"):
         fit(Condition("value", equals=-1.0, at=[0.0]))
 

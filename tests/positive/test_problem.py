@@ -215,6 +215,12 @@ def test_refusals():
         solve(problem, "newton")
     with pytest.raises(ValueError, match="solver must be one of"):
         solve(problem, "simplex")
+    with pytest.raises(ValueError, match="psd must have a part or more, got none"):
+        PSDProblem(loss, [], weight)
+    with pytest.raises(ValueError, match="sample_weight must be positive, got -1"):
+        PSDProblem(loss, [PSDPart(phi, 1.0)], -np.ones_like(weight))
+    with pytest.raises(ValueError, match=r"offsets must have shape \(1, number of offsets\), got"):
+        PSDProblem(loss, [PSDPart(phi, 1.0)], weight, offsets=np.ones(1))
     with pytest.raises(ValueError, match="direction must be given"):
         PSDProblem(Residual(Pinball([0.2, 0.5]), y), [PSDPart(phi, 1.0)], weight)
 

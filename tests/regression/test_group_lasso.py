@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
@@ -267,6 +268,10 @@ def test_round_trip(tmp_path):
         ({"groups": 3}, TypeError, ["groups", "3"]),
         ({"groups": [*"aabbccdd", None]}, ValueError, ["groups", "label", "None for column 8"]),
         ({"groups": [np.nan, *range(8)]}, ValueError, ["groups", "label", "nan for column 0"]),
+        ({"groups": [np.float32("nan"), *range(8)]}, ValueError, ["label", "nan for column 0"]),
+        ({"groups": [pd.NA, *"aabbccdd"]}, ValueError, ["label", "<NA> for column 0"]),
+        ({"groups": [1, "1", *range(7)]}, TypeError, ["labels of one type", "got several"]),
+        ({"groups": {j: [j] for j in range(9)}}, TypeError, ["groups", "list of lists", "{0:"]),
         ({"groups": "abc"}, TypeError, ["groups", "'abc'"]),
         (
             {"groups": [[0, 0, 1], [2, 3, 4, 5, 6, 7, 8]]},

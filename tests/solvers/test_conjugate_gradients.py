@@ -17,7 +17,7 @@ from fenchel.features import KernelRows
 from fenchel.kernels import Computed, Gaussian, Laplacian
 from fenchel.losses import Huber, Squared
 from fenchel.problem import Problem
-from fenchel.solvers import ClosedForm, ConjugateGradients, make_solver
+from fenchel.solvers import ClosedForm, ConjugateGradients, WarmStart, make_solver
 from fenchel.testing import check_solver
 
 KERNEL = Gaussian(1.5)
@@ -102,6 +102,22 @@ def test_refusals_say_what_is_missing():
         make_solver("conjugate_gradients", other, 1e-6, 10)
     with pytest.raises(ValueError, match=r"closed_form.*solver='conjugate_gradients'"):
         make_solver("closed_form", problem(False), 1e-6, 10)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("coupling", [ONE, THREE])
+def test_a_start_spares_steps(coupling, fit_intercept):
+    solver = ConjugateGradients(tol=1e-9, rank=30)
+    mine = problem(False, coupling, alpha=1e-4, fit_intercept=fit_intercept)
+    cold = solver.solve(mine)
+    start = WarmStart(cold.dual, cold.offset, 1e-4)
+    again = solver.solve(mine, start)
+    assert again.status.converged
+    assert again.n_iter < 0.7 * cold.n_iter
+    other = problem(False, coupling, alpha=1.1e-4, fit_intercept=fit_intercept)
+    near, far = solver.solve(other, start), solver.solve(other)
+    assert near.n_iter < far.n_iter
+    assert_allclose(near.dual, far.dual, rtol=0, atol=1e-3 * np.abs(far.dual).max())
 
 
 @pytest.mark.slow

@@ -9,15 +9,18 @@ import pytest
 
 from fenchel.design import Operator, Plain
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
+from fenchel.positive import ProximalNewton
 from fenchel.problem import Problem
 from fenchel.solvers import (
     PDCD,
     SOLVERS,
     AugmentedLagrangian,
     Conic,
+    ConjugateGradients,
     Fista,
     Newton,
     Solution,
+    Splitting,
     WarmStart,
     make_solver,
 )
@@ -224,3 +227,24 @@ def test_conic_says_when_its_package_is_missing(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ValueError, match="pip install clarabel"):
         make_solver("conic", random_problem(Pinball(0.5), 1), TOL, 10)
+
+
+@pytest.mark.parametrize(
+    ("solver", "parameters", "error", "sentence"),
+    [
+        (AugmentedLagrangian, {"inner": 0}, ValueError, "inner must be an integer >= 1 or None"),
+        (AugmentedLagrangian, {"mu": -1.0}, ValueError, "mu must be a finite number > 0 or None"),
+        (Newton, {"tol": np.nan}, ValueError, "tol must be a finite number > 0, got nan"),
+        (Newton, {"tol": "a"}, TypeError, "tol must be a finite number > 0, got 'a'"),
+        (Newton, {"max_iter": 0}, ValueError, "max_iter must be an integer >= 1, got 0"),
+        (Fista, {"check": 0}, ValueError, "check must be an integer >= 1, got 0"),
+        (PDCD, {"random_state": None}, TypeError, "random_state must be an integer >= 0"),
+        (PDCD, {"block": "yes"}, TypeError, "block must be True or False, got 'yes'"),
+        (ConjugateGradients, {"rank": 0}, ValueError, "rank must be an integer >= 1, got 0"),
+        (ProximalNewton, {"inner_iter": 0}, ValueError, "inner_iter must be an integer >= 1"),
+        (Splitting, {"small": -1}, ValueError, "small must be an integer >= 0, got -1"),
+    ],
+)
+def test_options_that_are_none(solver, parameters, error, sentence):
+    with pytest.raises(error, match=sentence):
+        solver(**parameters)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import shown
+from fenchel._validation import NUMBERS, shown
 from fenchel.bounds._losses import local, risk_of, scale_of
 from fenchel.bounds._reading import Fit
 from fenchel.bounds._result import IID, Bound, check_real
@@ -152,8 +152,9 @@ def range_of(target_bound: Any, targets: FloatArray) -> tuple[float, float] | No
         high = check_real("target_bound", target_bound)
         low = -high
     else:
-        ends = np.asarray(target_bound, dtype=np.float64)
-        if ends.shape != (2,) or not np.all(np.isfinite(ends)) or ends[0] > ends[1]:
+        known = NUMBERS.error(target_bound) is None
+        ends = np.asarray(target_bound, dtype=np.float64) if known else np.zeros(0)
+        if ends.shape != (2,) or ends[0] > ends[1]:
             raise ValueError(
                 "target_bound must be a number >= 0 or a pair (low, high), "
                 f"got {shown(target_bound)}"

@@ -101,8 +101,10 @@ def check_real(name: str, value: object, *, open_low: bool = False) -> float:
     return Number(0.0, open_low=open_low)(value, name)
 
 
-def check_count(name: str, value: object, *, low: int = 1) -> int:
-    """Return an integer in range, or say what is allowed."""
+def check_count(name: str, value: object, *, low: int = 1, any_size: bool = False) -> int:
+    """Return an integer in range, or say what is allowed; of ``any_size`` beyond floats too."""
+    if any_size and isinstance(value, int) and value > 2**53:
+        return value
     return int(Number(low, integer=True)(value, name))
 
 

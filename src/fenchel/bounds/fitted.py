@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
+from fenchel._validation import BOOLEAN
 from fenchel.bounds._applied import of_fit, range_of
 from fenchel.bounds._reading import (
     Fit,
@@ -21,7 +22,7 @@ from fenchel.bounds._reading import (
     read_also,
     sample_of,
 )
-from fenchel.bounds._result import IID, Bound, check_delta
+from fenchel.bounds._result import IID, Bound, check_delta, check_real
 from fenchel.bounds.complexity import affine_pseudo_dimension
 from fenchel.bounds.general import pseudo_dimension_bound
 
@@ -85,7 +86,7 @@ def bound(
         Bound on all residuals of all functions of the class, in place of the one that follows from
         ``target_bound``.
     norm_bound, offset_bound : float, optional
-        Λ and β, if they were fixed in advance.
+        Λ and β, if they were fixed in advance. Not used without a ball, or without an intercept.
     clip : bool, default=False
         Whether to bound the risk of predictions clipped to ``target_bound``. Residuals are then at
         most the length of that range, for any norm.
@@ -130,6 +131,12 @@ def bound(
     >>> result.vacuous
     False
     """
+    named = {"residual_bound": residual_bound, "norm_bound": norm_bound}
+    for name, value in {**named, "offset_bound": offset_bound}.items():
+        if value is not None:
+            check_real(name, value)
+    for name, value in {"clip": clip, "empirical": empirical, "smallest": smallest}.items():
+        BOOLEAN(value, name)
     delta, (rows, targets) = check_delta(delta), sample_of(estimator, X, y)
     interval = range_of(target_bound, targets)
     if interval is None and (residual_bound is None or clip):
@@ -155,9 +162,8 @@ def bound(
     inner = inner_of(estimator)
     if clip and interval is not None and is_linear(inner):
         # a search over fit_intercept has chosen between classes: that with it contains both
-        free = bool(inner.fit_intercept) or "fit_intercept" in getattr(
-            estimator, "best_params_", ()
-        )
+        chosen = "fit_intercept" in getattr(estimator, "best_params_", ())
+        free = chosen or bool(getattr(inner, "fit_intercept", True))
         ways["the pseudo-dimension"] = partial(_by_dimension, inner, rows, targets, interval, free)
     if not ways:
         raise TypeError(str(refused))

@@ -7,12 +7,29 @@ import math
 from fenchel._validation import shown
 from fenchel.bounds._result import AHEAD, BOOK, IID, Bound, check_count, check_delta, check_real
 
+_ROUNDING = 1e-9
+_MOST_LOG = 700.0  # of numbers that are shown: floats end at 709
+
 
 def tail(delta: float, n: int, empirical: bool = False) -> float:
     """Return √(log(1/δ)/2n), or 3√(log(2/δ)/2n) for empirical complexities."""
-    if empirical:
-        return 3.0 * math.sqrt(math.log(2.0 / delta) / (2.0 * n))
-    return math.sqrt(math.log(1.0 / delta) / (2.0 * n))
+    return 3.0 * deviation(math.log(2.0), delta, n) if empirical else deviation(0.0, delta, n)
+
+
+def deviation(log_size: float, delta: float, n: int) -> float:
+    """Return √((log(size) + log(1/δ))/2n), whatever the size."""
+    return math.sqrt((log_size - math.log(delta)) / (2.0 * n))
+
+
+def check_risk(risk: float, most: float) -> float:
+    """Return a mean of losses in [0, most], or say what is allowed."""
+    risk = check_real("empirical_risk", risk)
+    if risk > most * (1.0 + _ROUNDING):
+        raise ValueError(
+            f"empirical_risk must be at most {most:g}, the largest loss of these assumptions, "
+            f"got {risk:g}"
+        )
+    return risk
 
 
 def risk_bound(
@@ -31,7 +48,7 @@ def risk_bound(
     """Theorem 11.3 for losses in [0, most] with this complexity, over a class fixed in advance."""
     return Bound(
         {
-            "empirical risk": check_real("empirical_risk", empirical_risk),
+            "empirical risk": check_risk(empirical_risk, most),
             "complexity": complexity,
             "confidence": most * tail(delta, n, empirical),
         },
@@ -94,16 +111,17 @@ def finite_class_bound(
     if losses lie in [0, loss_bound]
     source: Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, theorem 11.1
     """
-    n, size = check_count("n", n), check_count("n_hypotheses", n_hypotheses)
+    n, size = check_count("n", n), check_count("n_hypotheses", n_hypotheses, any_size=True)
     most, delta = check_real("loss_bound", loss_bound), check_delta(delta)
-    share = delta / size / (2.0 if two_sided else 1.0)
+    log_size = math.log(2 * size if two_sided else size)
+    number = {"n_hypotheses": size} if log_size < _MOST_LOG else {"log n_hypotheses": log_size}
     return Bound(
         {
-            "empirical risk": check_real("empirical_risk", empirical_risk),
-            "confidence": most * tail(share, n),
+            "empirical risk": check_risk(empirical_risk, most),
+            "confidence": most * deviation(log_size, delta, n),
         },
         assumptions=(IID, AHEAD, "losses lie in [0, loss_bound]"),
-        constants={"n": n, "n_hypotheses": size, "loss_bound": most, "delta": delta},
+        constants={"n": n, **number, "loss_bound": most, "delta": delta},
         source=f"{BOOK}, theorem 11.1",
         risk="R(h)",
         trivial=most,

@@ -18,7 +18,7 @@ from fenchel._validation import (
     NONE,
     NOT_NEGATIVE,
     POSITIVE,
-    CheckedParameters,
+    CheckedWhenMade,
     Number,
     That,
     declared,
@@ -70,7 +70,7 @@ def _are_kernels(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Learning(CheckedParameters):
+class Learning(CheckedWhenMade):
     """Options for learning kernel parameters and alpha from held-out rows.
 
     Parameters
@@ -135,9 +135,6 @@ class Learning(CheckedParameters):
     prior: float = 32.0
     kernels: tuple[Any, ...] | None = None
     share_scales: bool = False
-
-    def __post_init__(self) -> None:
-        self.check_parameters()
 
     @property
     def most_rows(self) -> int:

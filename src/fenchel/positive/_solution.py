@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import CheckedWhenMade
 from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.positive._cone import EXACT, Spectra
 from fenchel.positive._faces import Face, face_of
@@ -379,7 +380,7 @@ class Record:
             yield self._with_model(final, plain)
 
 
-class PSDSolver:
+class PSDSolver(CheckedWhenMade):
     """Base class of algorithms that maximize the dual of a :class:`PSDProblem`.
 
     Subclasses yield certified points; a common loop decides when to stop.

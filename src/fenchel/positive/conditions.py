@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
-from fenchel._validation import COUNT, NONE, Number, OneOf, shown
+from fenchel._validation import COUNT, NONE, NUMBERS, Number, OneOf, shown
 from fenchel.features import FeatureMap
 from fenchel.kernels import Box, Normal, Points, as_measure
 from fenchel.positive._quadrature import decay_range, line_rule, weighted_products
@@ -25,7 +25,7 @@ _FURTHEST = 100.0
 _BOUND, _COLUMN = NONE | Number(), Number(0, integer=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Condition:
     r"""A linear condition on a function f.
 
@@ -168,8 +168,9 @@ class Condition:
 
     def _point(self, d: int, support: Box | None) -> FloatArray:
         """``at`` as a row (1, d), which must be in the support."""
-        point = np.asarray(self.at, dtype=np.float64).reshape(1, -1)
-        if point.shape[1] != d or not np.isfinite(point).all():
+        known = NUMBERS.error(self.at) is None
+        point = np.asarray(self.at, dtype=np.float64).reshape(1, -1) if known else np.zeros((1, 0))
+        if point.shape[1] != d:
             raise ValueError(f"at must be {d} finite numbers, got {shown(self.at)}")
         if support is not None and not support.contains(point)[0]:
             raise ValueError(
@@ -180,7 +181,7 @@ class Condition:
 
     def _measure(self, d: int, support: Box | None) -> Box | Normal | Points:
         """``over`` on the support, of which there must be something."""
-        measure = as_measure(self.over, d)
+        measure = as_measure(self.over, d, "over")
         if support is None:
             return measure
         left = on_support(measure, support, "over")

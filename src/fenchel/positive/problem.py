@@ -283,6 +283,14 @@ class PSDProblem:
 
     def __post_init__(self) -> None:
         n, p = len(self.sample_weight), self.loss.n_outputs
+        if not self.psd:
+            raise ValueError("psd must have a part or more, got none")
+        if not (least := np.min(self.sample_weight)) >= 0.0:
+            raise ValueError(f"sample_weight must be positive, got {least:g}")
+        if self.offsets is not None and (np.ndim(self.offsets), len(self.offsets)) != (2, p):
+            raise ValueError(
+                f"offsets must have shape ({p}, number of offsets), got {np.shape(self.offsets)}"
+            )
         parts: list[PSDPart | LinearPart] = [*self.psd, *self.linear]
         for part in parts:
             if part.n_rows != n:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import numpy as np
 
+from fenchel._groups import is_missing
 from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import NONE, ORDER, POSITIVES, WITH_DATA, OneOf, declared, shown
@@ -176,7 +177,7 @@ def group_labels(groups: Any, n_features: int) -> tuple[IntArray, IntArray]:
     if groups is None:
         return columns, columns
     given = list(groups) if np.iterable(groups) and not isinstance(groups, (str, bytes)) else None
-    if given is None:
+    if given is None or isinstance(groups, Mapping):
         raise TypeError(
             f"groups must be one label for each column of X or a list of lists of columns, got "
             f"{shown(groups)}"
@@ -188,11 +189,18 @@ def group_labels(groups: Any, n_features: int) -> tuple[IntArray, IntArray]:
                 f"{len(given)}"
             )
         for j, label in enumerate(given):
-            if label is None or (isinstance(label, float) and math.isnan(label)):
+            if is_missing(label):
                 raise ValueError(
                     f"groups must have a label for each column of X, got {label} for column {j}"
                 )
-        labels = np.unique(np.asarray(given), return_inverse=True)[1]
+        as_given = np.empty(n_features, dtype=object)  # an array of words would hold 1 as "1"
+        as_given[:] = given
+        try:
+            labels = np.unique(as_given, return_inverse=True)[1]
+        except TypeError as error:
+            raise TypeError(
+                "groups must have labels of one type, such as words or numbers, got several"
+            ) from error
         return np.asarray(labels, dtype=np.intp), columns
     return _from_lists(given, n_features)
 

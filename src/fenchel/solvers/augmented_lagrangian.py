@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import BOOLEAN, COUNT, NONE, POSITIVE, SEED, declared
 from fenchel.certificate import Certified
 from fenchel.problem import Problem
 from fenchel.solvers.base import LoopSolver, WarmStart, start_of
@@ -67,6 +68,10 @@ class AugmentedLagrangian(LoopSolver):
     >>> model.fit(X, y).status_.converged
     True
     """
+
+    constraints = declared(
+        mu=NONE | POSITIVE, inner=NONE | COUNT, random_state=SEED, block=BOOLEAN
+    )
 
     takes_gram: ClassVar[bool] = False
     unit: ClassVar[str] = "passes"

@@ -11,6 +11,7 @@ import numpy as np
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
+from fenchel._validation import CheckedWhenMade
 from fenchel.certificate import Callback, Certificate, Certified, Progress, Status
 from fenchel.design import Masked, Operator
 from fenchel.norm_problem import NormProblem
@@ -216,7 +217,7 @@ def threads_for(problem: Any) -> AbstractContextManager[Any]:
     return nullcontext() if design is None else threads_that_pay(0)
 
 
-class LoopSolver:
+class LoopSolver(CheckedWhenMade):
     """Base class of solvers that yield certified points until the gap is small."""
 
     tol: float

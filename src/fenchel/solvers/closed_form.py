@@ -10,6 +10,7 @@ from scipy.linalg import LinAlgError, eigh, svd
 
 from fenchel._clock import OutOfTime, within
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import BOOLEAN, CheckedWhenMade, declared
 from fenchel.certificate import Callback, Certified
 from fenchel.design import Factored, RowBlocks
 from fenchel.design.tiled import multiplied, weighted_square
@@ -33,7 +34,7 @@ MOST_FACTORS = 16
 
 
 @dataclass(frozen=True)
-class ClosedForm:
+class ClosedForm(CheckedWhenMade):
     r"""Closed-form kernel ridge regression, with sample weights and intercept.
 
     .. math:: \beta = C^{-1/2} (I + s\, C^{1/2} K C^{1/2})^{-1} C^{1/2} (y - b)
@@ -64,6 +65,8 @@ class ClosedForm:
     >>> model.status_.converged
     True
     """
+
+    constraints = declared(singular_values=BOOLEAN, of_weights=BOOLEAN)
 
     takes_gram: ClassVar[bool] = True
     tol: float = 1e-6

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from fenchel._typing import FloatArray
+from fenchel._validation import CheckedWhenMade
 from fenchel.certificate import Callback, Certified
 from fenchel.design import Gram
 from fenchel.losses.forms import Box
@@ -19,7 +20,7 @@ from fenchel.solvers.loop import Loop
 
 
 @dataclass(frozen=True)
-class Conic:
+class Conic(CheckedWhenMade):
     r"""Quadratic or second-order cone program, solved by Clarabel.
 
     The loss is an infimal convolution of simple parts, so a residual is a sum of variables with

@@ -12,6 +12,7 @@ from scipy.linalg import cholesky, eigh
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import COUNT, CheckedWhenMade, declared
 from fenchel.certificate import Callback, Certified
 from fenchel.design import KernelValues, RowBlocks
 from fenchel.design.tiled import solve_rows
@@ -36,7 +37,7 @@ _PARTS = 16  # sums over landmarks that are held at once, however many threads t
 
 
 @dataclass(frozen=True)
-class ConjugateGradients:
+class ConjugateGradients(CheckedWhenMade):
     r"""Conjugate gradients for kernel ridge regression, with a Nyström preconditioner.
 
     .. math:: (K + D)\, u = y - b, \qquad D = \mathrm{diag}(1 / (s c)), \qquad
@@ -74,6 +75,8 @@ class ConjugateGradients:
     True
     """
 
+    constraints = declared(rank=COUNT)
+
     takes_gram: ClassVar[bool] = True
     tol: float = 1e-6
     max_iter: int = 1000
@@ -97,11 +100,14 @@ class ConjugateGradients:
         with threads_for(problem):
             first_of_few(problem, loop)
             if not (loop.stopped or loop.reached):
-                loop.run(self._iterates(problem, loop))
+                loop.run(self._iterates(problem, loop, warm_start))
             return solution_of(loop, loop.status("increase max_iter or alpha"))
 
-    def _iterates(self, problem: Problem, loop: Loop[Certified]) -> Iterator[Iterate[Certified]]:
-        system = loop.in_time(lambda: _System(problem, self.rank))
+    def _iterates(
+        self, problem: Problem, loop: Loop[Certified], warm_start: WarmStart | None
+    ) -> Iterator[Iterate[Certified]]:
+        near = None if warm_start is None else warm_start.dual
+        system = loop.in_time(lambda: _System(problem, self.rank, near))
         if system is None:
             return
         yield Iterate(0, system.certified())
@@ -136,7 +142,7 @@ class _Step(NamedTuple):
 class _System:
     """Columns (K + D_j) u_j = y_j, and behind these the same for constants."""
 
-    def __init__(self, problem: Problem, rank: int) -> None:
+    def __init__(self, problem: Problem, rank: int, near: FloatArray | None = None) -> None:
         self.problem, self.kernel = problem, problem.design.kernel_values
         n, p = problem.n_rows, problem.n_outputs
         values, self.basis = problem.design.output_spectrum
@@ -150,6 +156,9 @@ class _System:
         self.solution, self.image = np.zeros(self.right.shape), np.zeros(self.right.shape)
         self.preconditioned = _Preconditioner(self.kernel, self.shift, self.values, rank)
         self.enough = _SOLVED * _inner(self.right, self.preconditioned(self.right))
+        if near is not None:  # of the right-hand sides y - b: those of y are near it, of small b
+            self.solution[:, :p] = (near @ self.basis) / self.shift[:, :p]
+            self.renew()
 
     @property
     def residual(self) -> FloatArray:

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import CheckedWhenMade
 from fenchel.certificate import Callback, Certified
 from fenchel.norm_problem import NormProblem
 from fenchel.solvers.base import Solution
@@ -23,7 +24,7 @@ _END = 1e-10  # of the first strength: that counts as zero
 
 
 @dataclass(frozen=True)
-class Lars:
+class Lars(CheckedWhenMade):
     """Lasso by LARS: the point of the path at a strength or a bound, exact up to rounding.
 
     If columns are too close to linear dependence, gradient steps continue from this point.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fenchel._typing import FloatArray
+from fenchel._validation import CheckedWhenMade
 from fenchel.certificate import Callback, Certified
 from fenchel.norm_problem import NormProblem
 from fenchel.solvers.base import Solution, settled
@@ -12,7 +13,7 @@ from fenchel.solvers.loop import Loop
 
 
 @dataclass(frozen=True)
-class LeastSquares:
+class LeastSquares(CheckedWhenMade):
     r"""Minimum-norm least squares, :math:`W = M^\dagger U^\top Y` where X = U M.
 
     One step of iterative refinement is done. Directions that are rounding errors are omitted.

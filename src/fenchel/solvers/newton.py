@@ -13,6 +13,7 @@ import numpy as np
 from fenchel._memory import reused_memory
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
+from fenchel._validation import CheckedWhenMade
 from fenchel.certificate import Callback, Certified
 from fenchel.losses import Box
 from fenchel.problem import Problem
@@ -41,7 +42,7 @@ _COARSE_STEP = 18.0
 
 
 @dataclass(frozen=True)
-class Newton:
+class Newton(CheckedWhenMade):
     r"""Proximal point method on the dual, with each step solved in the primal by Newton's method.
 
     Given dual vectors :math:`\beta^k` and a step t, minimize over (V, b)

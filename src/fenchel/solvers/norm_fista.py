@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
+from fenchel._validation import CheckedWhenMade
 from fenchel.certificate import Callback, Certified
 from fenchel.design import column_copies, column_squares
 from fenchel.norm_problem import NormProblem
@@ -25,7 +26,7 @@ _MARGIN = 0.9  # of the tolerance: what rounding may cost where many rows are tu
 
 
 @dataclass(frozen=True)
-class NormFista:
+class NormFista(CheckedWhenMade):
     r"""FISTA with adaptive restart on the primal, for any norm with a prox.
 
     .. math:: W^+ = \operatorname{prox}_{\|\cdot\| \alpha/L}

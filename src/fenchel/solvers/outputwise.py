@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fenchel._validation import CheckedWhenMade
 from fenchel.certificate import Callback, Certificate, Certified, Progress
 from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, Solver, WarmStart, needs_scalar_kernel, settled
@@ -15,7 +16,7 @@ from fenchel.solvers.loop import Loop
 
 
 @dataclass(frozen=True)
-class Outputwise:
+class Outputwise(CheckedWhenMade):
     r"""Solver of independent outputs, one after the other.
 
     If B = S Sᵀ is diagonal and the loss is a sum over outputs, the problem separates into problems

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import BOOLEAN, SEED, declared
 from fenchel.certificate import Certified
 from fenchel.problem import Problem
 from fenchel.solvers.base import LoopSolver, WarmStart, start_of
@@ -63,6 +64,8 @@ class PDCD(LoopSolver):
     >>> model.status_.converged
     True
     """
+
+    constraints = declared(random_state=SEED, block=BOOLEAN, active_set=BOOLEAN)
 
     takes_gram: ClassVar[bool] = False
     unit: ClassVar[str] = "passes"

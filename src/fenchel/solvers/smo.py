@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._validation import CheckedWhenMade
 from fenchel.certificate import Callback, Certified
 from fenchel.design.tiled import multiplied
 from fenchel.problem import Problem
@@ -33,7 +34,7 @@ _NEAR_END = 0.25  # whatever is nearer to an end than to the middle starts there
 
 
 @dataclass(frozen=True)
-class SMO:
+class SMO(CheckedWhenMade):
     r"""Sequential minimal optimization, followed by Newton's method.
 
     .. math:: \min_a \tfrac12 a^\top K a - y^\top a + \sum_i c_i \ell^*(a_i / c_i),

@@ -11,6 +11,7 @@ import numpy as np
 
 from fenchel._memory import empty, reused_memory
 from fenchel._typing import FloatArray
+from fenchel._validation import CheckedWhenMade, Number, declared
 from fenchel.certificate import Callback, Certified
 from fenchel.design import Operator
 from fenchel.problem import Problem
@@ -48,7 +49,7 @@ _KINKED = 0.1  # of the curvature of losses without any: 1 doubles the turns of 
 
 
 @dataclass(frozen=True)
-class Splitting:
+class Splitting(CheckedWhenMade):
     r"""Douglas-Rachford splitting in the two eigenbases, with Anderson acceleration.
 
     The method alternates two exact steps. One minimizes the quadratic part of the dual, in the
@@ -84,6 +85,8 @@ class Splitting:
     >>> model.fit(X, y).status_.converged
     True
     """
+
+    constraints = declared(small=Number(0, integer=True))
 
     takes_gram: ClassVar[bool] = True
     tol: float = 1e-6
