@@ -53,8 +53,9 @@ def d2_score(
 
     .. math:: 1 - \frac{\sum_i s_i\, \ell(y_i - h(x_i))}{\min_c \sum_i s_i\, \ell(y_i - c)}
 
-    For the squared loss it is R². If targets are constant up to rounding, it is 1 for predictions
-    equal to them up to rounding, and 0 otherwise.
+    For the squared loss it is R² of one target. Of several it is R² with
+    ``multioutput="variance_weighted"``, since one loss is of whole rows. If targets are constant
+    up to rounding, it is 1 for predictions equal to them up to rounding, and 0 otherwise.
 
     Parameters
     ----------

@@ -121,7 +121,8 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         ------
         ValueError
             If there are too few levels: quantiles need two; expectiles need 0.5 and one on
-            either side. Also if the fit has ``epsilon`` > 0, or if y had several columns.
+            either side. Also if the fit has ``epsilon`` > 0 and its offsets were not moved to
+            shares of rows, or if y had several columns.
         """
         curves = self._curves(X)
         self._check_shares("distributions")
