@@ -20,7 +20,7 @@ import pandas as pd
 
 from experiments import harness
 
-EXPERIMENTS = {
+PAPERS = {
     "textbook_figures": (),
     "bounds": (),
     "joint_quantiles_figure1": (),
@@ -43,13 +43,18 @@ EXPERIMENTS = {
     "positive_density10": (),
     "positive_real": (),
     "positive_quantiles": (),
+}
+COMPARISONS = {
     "learned_quantiles": (),
     "tables": (),
     "tables_10000": ("tables", "--rows", "10000"),
     "tables_grid": (),
     "first_hour": (),
 }
+EXPERIMENTS: dict[str, tuple[str, ...]] = {**PAPERS, **COMPARISONS}
 """Folders of results; a module and options where these are not a module of that name."""
+GROUPS = {"papers": PAPERS, "comparisons": COMPARISONS}
+"""What the five documents have published; the library's own comparisons with other methods."""
 
 
 def run(name: str, jobs: int, quick: bool, out: Path) -> dict[str, object]:
@@ -90,17 +95,21 @@ def _git(*words: str) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the named experiments; 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="all by default")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"all by default; {' or '.join(GROUPS)} for many"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes of each experiment (1)")
     parser.add_argument("--quick", action="store_true", help="small versions, in a minute each")
     parser.add_argument("--out", type=Path, help="folder of their folders (experiments/results)")
     given = parser.parse_args(argv)
-    unknown = [name for name in given.names if name not in EXPERIMENTS]
+    names = [each for name in given.names for each in GROUPS.get(name, [name])]
+    unknown = [name for name in names if name not in EXPERIMENTS]
     if unknown:
-        parser.error(f"NAME must be one of {', '.join(EXPERIMENTS)}, got {', '.join(unknown)}")
+        allowed = ", ".join([*GROUPS, *EXPERIMENTS])
+        parser.error(f"NAME must be one of {allowed}, got {', '.join(unknown)}")
     out, kind = given.out or harness.HERE / "results", "_quick" if given.quick else ""
     failed = []
-    for name in given.names or EXPERIMENTS:
+    for name in names or EXPERIMENTS:
         print(f"{name} ...", flush=True)
         said = run(name, given.jobs, given.quick, out / f"{name}{kind}")
         print(f"{name}: ended {said['ended']} after {said['minutes']} minutes", flush=True)

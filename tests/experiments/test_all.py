@@ -43,6 +43,19 @@ def test_one_that_fails_does_not_end_the_others(tmp_path, monkeypatch, capsys):
     assert list(runs["jobs"]) == [1, 1, 3]
 
 
+def test_groups_stand_for_their_experiments(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "executable", "true")
+    quick = ["--quick", "--out", str(tmp_path)]
+    assert everything.main(["comparisons", "bounds", *quick]) == 0
+    runs = pd.read_csv(tmp_path / "runs_quick.csv")
+    assert set(runs["experiment"]) == {"bounds", *everything.COMPARISONS}
+    both = [*everything.PAPERS, *everything.COMPARISONS]
+    assert both == list(everything.EXPERIMENTS)
+    with pytest.raises(SystemExit):
+        everything.main(["papers", "paper", *quick])
+    assert "NAME must be one of papers, comparisons, " in capsys.readouterr().err
+
+
 def test_time_before_an_interruption_is_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "true")
     out = tmp_path / "bounds_quick"
@@ -79,7 +92,7 @@ def test_results_are_no_change_of_what_made_them(tmp_path, monkeypatch):
 def test_names_that_are_none_are_refused(capsys):
     with pytest.raises(SystemExit):
         everything.main(["table"])
-    assert "NAME must be one of textbook_figures" in capsys.readouterr().err
+    assert "NAME must be one of papers, comparisons, textbook_figures" in capsys.readouterr().err
 
 
 @pytest.mark.slow

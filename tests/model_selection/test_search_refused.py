@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import make_scorer, max_error
-from sklearn.model_selection import LeaveOneOut
+from sklearn.model_selection import KFold, LeaveOneOut
 
 from fenchel import KernelRidge
 from fenchel.model_selection import PathSearchCV
@@ -33,6 +33,15 @@ def test_more_folds_than_rows(n):
     weights[:n] = 1.0
     with pytest.raises(ValueError, match=said):
         PathSearchCV(KernelRidge()).fit(X, Y, sample_weight=weights)
+
+
+@pytest.mark.parametrize(("zero", "side"), [(slice(10), "hold out"), (slice(10, 40), "fit")])
+def test_splits_without_weight_on_a_side(zero, side):
+    weight = np.ones(40)
+    weight[zero] = 0.0
+    said = rf"^cv must have rows of positive weight .*, got none to {side} in split 0 of KFold"
+    with pytest.raises(ValueError, match=said):
+        PathSearchCV(KernelRidge(), cv=KFold(4)).fit(X, Y, sample_weight=weight)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 
 from fenchel import KernelRidge, Lasso, QuantileRegressor, lasso_path
 from fenchel.datasets import load
-from fenchel.model_selection import PathSearchCV
+from fenchel.model_selection import KernelRidgeCV, LassoCV, PathSearchCV
 from fenchel.plotting import CoefficientPathDisplay, PathDisplay
 
 
@@ -79,6 +79,13 @@ def test_leave_one_out_has_no_error_of_folds(data, ax):
     assert display.one_standard_error_alpha is None
     assert display.chosen_.get_xdata() == [model.alpha_]
     assert ax.get_ylabel() == "minus the leave-one-out error"
+
+
+def test_named_searches_say_what_their_default_scores_are(data, ax):
+    PathDisplay.from_estimator(KernelRidgeCV(alphas=8).fit(*data), ax=ax)
+    assert ax.get_ylabel() == "minus the leave-one-out error"
+    PathDisplay.from_estimator(LassoCV(alphas=8).fit(*data), ax=ax)
+    assert ax.get_ylabel().startswith("neg_mean_squared_error")
 
 
 def test_a_choice_that_is_neither_is_marked_too(data, ax):

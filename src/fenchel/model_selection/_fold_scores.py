@@ -20,7 +20,7 @@ from fenchel._threads import without_warnings
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import check_length, check_weights, shown
 from fenchel.model_selection._candidates import Grid
-from fenchel.model_selection._folds import Fold, folds_of
+from fenchel.model_selection._folds import Fold, described, folds_of
 
 
 class Data(NamedTuple):
@@ -72,7 +72,10 @@ class Data(NamedTuple):
         if self.sample_weight is not None and _is_number(cv):
             return _dealt(np.flatnonzero(self.sample_weight), cv)
         _check_number(cv, self.n_rows)
-        return folds_of(cv, self.X, self.y, self.n_rows, groups)
+        folds = folds_of(cv, self.X, self.y, self.n_rows, groups)
+        if self.sample_weight is not None:
+            _check_weighted(folds, self.sample_weight, cv)
+        return folds
 
     def n_jobs(self, asked: int | None) -> int:
         """Number of processes that may be used."""
@@ -124,6 +127,17 @@ class _Elsewhere(Data):
         return Data(
             mine, mine.y, None if self.sample_weight is None else mine.weight, self.options
         )
+
+
+def _check_weighted(folds: list[Fold], weight: FloatArray, cv: Any) -> None:
+    """Raise an error if all rows on a side of a split have weight zero."""
+    for k, sides in enumerate(folds):
+        for rows, what in zip(sides, ("fit", "hold out"), strict=True):
+            if not weight[rows].any():
+                raise ValueError(
+                    "cv must have rows of positive weight to fit and to hold out in each split, "
+                    f"got none to {what} in split {k} of {described(cv)}"
+                )
 
 
 class Scores(NamedTuple):

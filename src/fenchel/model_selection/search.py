@@ -184,6 +184,8 @@ class PathSearchCV(
         for example at the chosen radius, and None with ``refit=False``.
     certificate_, n_iter_ :
         Of the final fit.
+    scoring_ : str, callable or None
+        The scoring of the fit: that of the constructor, or the default of the class.
     n_early_stops_ : int
         Number of fits on folds that stopped before reaching their tolerance.
     n_features_in_, feature_names_in_
@@ -304,6 +306,7 @@ class PathSearchCV(
         for name in ("best_estimator_", *FEATURES):
             self.__dict__.pop(name, None)  # of a fit before
         report = Tasks.of(self, len(tasks) + bool(self.refit))
+        self.scoring_ = self._scoring()
         self._choose(estimator, grid, self._scores(grid, tasks, data, report))
         if not np.isfinite(self.best_score_):
             warnings.warn(_NO_SCORE.format(self.best_params_), UserWarning, stacklevel=4)

@@ -117,7 +117,7 @@ class PathDisplay(Display):
             Name of the strength in ``cv_results_["params"]``; by default the name "alpha" or one
             ending in "__alpha".
         score_name : str, optional
-            Label of the vertical axis; ``estimator.scoring`` by default.
+            Label of the vertical axis; the scoring of the search by default.
         ax : matplotlib axes, optional
             Axes to draw on; a new pyplot figure by default.
 
@@ -137,7 +137,7 @@ class PathDisplay(Display):
         index = int(estimator.best_index_)
         best = next(k for k, member in enumerate(members) if index in member)
         if score_name is None:
-            scoring = getattr(estimator, "scoring", None)
+            scoring = getattr(estimator, "scoring_", getattr(estimator, "scoring", None))
             score_name = scoring if isinstance(scoring, str) else "score"
         folds = len(_splits(results))
         label = f"{short_name(score_name, 24)}, mean of {folds} folds"
