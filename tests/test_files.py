@@ -8,6 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import make_pipeline
@@ -358,6 +359,13 @@ def test_categories_dates_and_holes_are_those_of_the_encoder(tmp_path):
     values = found.predict(tmp_path / "trips.parquet")
     np.testing.assert_allclose(values, expected.predict(frame), atol=1e-7)
     np.testing.assert_allclose(found.predict(frame), values, atol=1e-10)
+    said = "TableEncoder must be the default for a table in files, .* got 'pandas': set_output"
+    with config_context(transform_output="pandas"), pytest.raises(ValueError, match=said):
+        clone(model).fit(tmp_path / "trips.parquet", "y")
+    model[0].set_output(transform="default")
+    with config_context(transform_output="pandas"):
+        again = clone(model).fit(tmp_path / "trips.parquet", "y")
+    np.testing.assert_array_equal(again.predict(frame), found.predict(frame))
 
 
 @pytest.mark.slow

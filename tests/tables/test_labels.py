@@ -138,3 +138,16 @@ def test_tables_of_polars_that_pandas_cannot_take():
     for fit in (TableEncoder().fit, lambda X: KernelRidge().fit(X, NUMBERS[:3])):
         with pytest.raises(TypeError, match=r"^X must be a table, got a LazyFrame: X\.collect\("):
             fit(lazy)
+
+
+@pytest.mark.parametrize("case", [str.lower, str.upper, str.title])
+@pytest.mark.parametrize("dtype", [bool, "boolean", object])
+def test_true_and_false_are_the_words_of_the_fit(case, dtype):
+    """Without the third word pandas reads a CSV file as true and false."""
+    words = [case(word) for word in ("true", "false")]
+    encoder = TableEncoder().fit(table([*words, "unknown"] * 2))
+    flags = np.array([True, False] * 3)
+    expected = encoder.transform(table([words[0], words[1]] * 3))
+    np.testing.assert_array_equal(encoder.transform(table(flags).astype({"w": dtype})), expected)
+    assert not encoder.notices(table(flags).astype({"w": dtype}))
+    assert expected.sum() == NUMBERS.sum() + 6

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Any, Never
 
@@ -22,6 +23,7 @@ from fenchel.tables.parts import OddCellsError, TableError
 _Mask = npt.NDArray[np.bool_]
 _MOST = 0.5  # a column with more numbers than that is one of numbers
 _MOST_SHOWN = 60  # characters of a cell
+_BOTH = ("True", "False")
 _FLAGS = {"true": 1.0, "false": 0.0}
 _MARKS = "€$£%"
 # 1.688,10 and 6'540 and €12 and 34 %: thousands apart, decimals by a comma, a unit before or after
@@ -200,6 +202,15 @@ def flags_of(column: pd.Series[Any], what: str) -> FloatArray:
             f"{what} must be true or false in every row, and {first(column, bad)} is not"
         )
     return values
+
+
+def flags_as_words(column: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
+    """True and false as they are written in the known words: a CSV file may have true and TRUE."""
+    if not known or not is_flag(column):
+        return column
+    plain = {word.lower(): word for word in known}
+    written = {word: word if word in known else plain.get(word.lower(), word) for word in _BOTH}
+    return words_of(column).map(written, na_action="ignore")
 
 
 def words_of(column: pd.Series[Any]) -> pd.Series[Any]:

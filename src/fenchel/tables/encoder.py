@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
@@ -20,7 +21,17 @@ from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import COUNT, CheckedParameters, declared
 from fenchel.files import encoded, is_table, sample_frame
 from fenchel.tables.describing import Notice, described, label_of, notices_of
-from fenchel.tables.parts import CATEGORIES, CYCLES, FLAGS, NUMBERED, NUMBERS, TEXTS, Part, key
+from fenchel.tables.parts import (
+    CATEGORIES,
+    CATEGORY,
+    CYCLES,
+    FLAGS,
+    NUMBERED,
+    NUMBERS,
+    TEXTS,
+    Part,
+    key,
+)
 
 _SAMPLE_ROWS = 2**16
 
@@ -207,16 +218,18 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a column is missing or has cells of another kind.
+            If a column is missing or has cells of another kind; for a table in files, if the
+            output was set to data frames.
         """
         check_is_fitted(self)
         if _in_files(X):
+            _check_output(self)
             table: FloatArray = encoded(
                 X, list(self.names_out_), list(self.kinds_), self.transform
             )
             return table
         reading = _reading()
-        parts = reading.parts_of(reading.frame_of(X), self.kinds_, self.dates_)
+        parts = _parts(self, X, "X")
         values = self.columns_.transform(reading.table_of(parts))
         return np.asfortranarray(values, dtype=np.float64)
 
@@ -263,9 +276,30 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
 def noticed(encoder: TableEncoder, X: Any, name: str) -> list[Notice]:
     """The notes of :meth:`TableEncoder.notices`, before they are sentences."""
     check_is_fitted(encoder)
+    return notices_of(encoder.columns_, _parts(encoder, X, name))
+
+
+def _check_output(encoder: TableEncoder) -> None:
+    """Refuse an output of data frames for a table that is not in memory."""
+    own = getattr(encoder, "_sklearn_output_config", {})  # kept by set_output
+    output = own.get("transform", get_config()["transform_output"])
+    if output != "default":
+        raise ValueError(
+            "the output of TableEncoder must be the default for a table in files, which is "
+            f'encoded while it is read, got {output!r}: set_output(transform="default")'
+        )
+
+
+def _parts(encoder: TableEncoder, X: Any, name: str) -> list[Part]:
+    """The parts of the columns of a table that the fitted encoders take."""
     reading = _reading()
-    parts = reading.parts_of(reading.frame_of(X), encoder.kinds_, encoder.dates_, name)
-    return notices_of(encoder.columns_, parts)
+    known: dict[str, list[str]] = {}
+    for column, source in zip(encoder.names_out_, encoder.sources_, strict=True):
+        if encoder.kinds_[source] == CATEGORY:
+            known.setdefault(source, []).append(column[len(source) + 1 :])
+    frame = reading.frame_of(X)
+    found: list[Part] = reading.parts_of(frame, encoder.kinds_, encoder.dates_, name, known)
+    return found
 
 
 STORED_TYPES: tuple[str | type, ...] = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -177,8 +178,11 @@ def parts_of(
     read: dict[str, str],
     calendars: dict[str, dict[str, Any]],
     label: str = "X",
+    known: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> list[Part]:
     """The parts of the columns that are used, in the order of the output.
+
+    ``known`` are the words of the fit for columns of categories.
 
     Raises
     ------
@@ -198,7 +202,7 @@ def parts_of(
             parts += _date_parts(found, name, calendars[name])
         else:
             cells.check_labels(column, what)
-            words = cells.words_of(column)
+            words = cells.words_of(cells.flags_as_words(column, known.get(name, ())))
             block = CATEGORIES if kind == CATEGORY else TEXTS
             values = words if kind == CATEGORY else words.fillna("")
             parts.append(Part(block, name, name, values.to_numpy(dtype=object)))
