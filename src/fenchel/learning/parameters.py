@@ -59,10 +59,8 @@ class OpenParameters:
             shared = isinstance(asked, str) and asked == SHARED
             seen = _seen(kernel, h.name, rows.X) if is_scale else rows.X
             if shared:
-                own, idle = (
-                    np.zeros_like(own),
-                    np.full(h.n_elements, not np.ptp(seen, axis=0).any()),
-                )
+                own = np.zeros_like(own)
+                idle = np.full_like(idle, not np.ptp(seen, axis=0).any())
             elif is_scale and h.n_elements == seen.shape[1]:
                 own = groups_of(seen) if share_scales else own
                 idle = (np.bincount(own, np.ptp(seen, axis=0)) == 0.0)[own]
