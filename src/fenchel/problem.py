@@ -133,11 +133,12 @@ class Problem:
     def baseline(self) -> float:
         """Objective of the best constant model, its mean loss: the unit of relative gaps.
 
-        Exactly zero if all targets equal that constant up to rounding.
+        Exactly zero if all targets equal that constant, or are in a tube around it, up to
+        rounding.
         """
         lowest, highest = self._range
         away = np.maximum(highest - self.best_constant, self.best_constant - lowest)
-        if away.max() <= self._noise:
+        if away.max() <= self._noise + self._tube:
             return 0.0
         p, constant = self.n_outputs, self.best_constant
         return self._losses(lambda rows: np.zeros((rows.stop - rows.start, p)), constant)
@@ -168,6 +169,11 @@ class Problem:
     def _noise(self) -> float:
         """Residuals of this size are rounding errors of the targets."""
         return 64 * np.finfo(float).eps * self._largest
+
+    @property
+    def _tube(self) -> float:
+        """Residuals of this size have no loss, where there is one output."""
+        return self.loss.epsilon if self.n_outputs == 1 else 0.0
 
     @property
     def rounding(self) -> float:
@@ -407,7 +413,7 @@ class Problem:
             left = np.abs(left)
             feasibility = float(np.max(np.divide(left, total, out=left, where=total > 0)))
         if self.baseline == 0.0:  # rounding errors of the targets are no loss
-            noise = np.full((self.n_rows, self.n_outputs), self._noise)
+            noise = np.full((self.n_rows, self.n_outputs), self._noise + self._tube)
             most = float(self.share @ self.loss.value(noise))
             primal, lower = (0.0 if abs(value) <= most else value for value in (primal, lower))
         if np.isnan(lower):  # where terms overflow there is no bound

@@ -125,3 +125,13 @@ def test_rows_of_a_file_have_the_same(tmp_path):
     assert found.epsilon_ == pytest.approx(SVR().fit(X, y).epsilon_, rel=1e-6)
     wide = SVR(kernel=Matern(1.0), alpha=1.0).fit(tmp_path / "X.npy", y)
     assert wide.epsilon_ == pytest.approx(tenth(y), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("epsilon", [0.29999999999999993, 0.3, 0.30000000000000004])
+def test_one_that_holds_all_targets_up_to_rounding(loss, epsilon):
+    """Half of the range is 0.29999999999999999: the relative gap of the first was 1."""
+    model = SVR(loss, epsilon=epsilon).fit([[0.0], [1.0]], [0.1, 0.7])
+    assert model.status_.converged
+    assert model.certificate_.relative_gap == 0.0
+    np.testing.assert_allclose(model.predict([[0.0], [1.0]]), 0.4, atol=1e-15)

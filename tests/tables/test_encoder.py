@@ -177,7 +177,15 @@ def test_dates_before_1970_with_hours_and_time_zones():
     assert encoder.description_["c"].startswith("date, as days since 1901-03-01T06:00:00, month")
     there = times.dt.tz_localize("Europe/Berlin")
     expected = there.dt.tz_convert("UTC").dt.tz_localize(None)
-    np.testing.assert_array_equal(column(there)[1], column(expected)[1])
+    local, abroad = column(there)
+    np.testing.assert_array_equal(abroad["c.days"], column(expected)[1]["c.days"])
+    cycles = [name for name in table if name.endswith(("_sin", "_cos"))]
+    np.testing.assert_array_equal(abroad[cycles], table[cycles])  # those of the clocks there
+    elsewhere = pd.DataFrame({"n": range(3), "c": there.dt.tz_convert("America/New_York")})
+    again = local.transform(elsewhere).drop(columns="n")
+    pd.testing.assert_frame_equal(again, abroad)
+    months = pd.Series(pd.date_range("2019-01-01", periods=24, freq="MS", tz="Europe/Berlin"))
+    assert column(months)[0].description_["c"].endswith("T23:00:00, month")  # and no weekday
     # hours of the fit are there in rows without, and the other way round
     assert encoder.transform(pd.DataFrame({"n": [1], "c": ["1901-03-02"]})).shape == (1, 8)
 

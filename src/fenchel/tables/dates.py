@@ -147,6 +147,26 @@ def dates_of(column: pd.Series[Any], form: str | None, what: str) -> pd.Series[A
     return found
 
 
+def zone_of(column: pd.Series[Any]) -> str | None:
+    """The time zone of a column of date objects; None if it has none."""
+    zone = getattr(column.dtype, "tz", None) or getattr(
+        getattr(column.dtype, "pyarrow_dtype", None), "tz", None
+    )
+    if zone is None:
+        return None
+    try:  # by name, as which it is kept: some objects of zones have none
+        return str(zone) if pd.Timestamp(0, tz=str(zone)) else None
+    except (KeyError, ValueError):
+        return None
+
+
+def local(dates: pd.Series[Any], zone: str | None) -> pd.Series[Any]:
+    """Clocks in a time zone, from dates in UTC."""
+    if zone is None:
+        return dates
+    return dates.dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None)
+
+
 def days_since(dates: pd.Series[Any], origin: str) -> FloatArray:
     """Days since a date, including fractions; NaN for NaT."""
     return np.asarray((dates - pd.Timestamp(origin)) / _DAY, dtype=np.float64)

@@ -65,7 +65,8 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
     Empty strings are missing values. Text that is a date in all rows, in one format with a month
     and a year of four digits, is read as dates. If days and months could be exchanged in all of
     them, the month comes first in 01/02/2020, and the day in 01.02.2020. Dates with a time zone
-    are converted to UTC.
+    are converted to UTC; months, weekdays and hours are those of the clocks in the zone of the
+    column of the fit.
 
     A table of numbers without missing values is passed on unchanged, bit for bit, including
     constant columns. Categories given as numbers are read as numbers: convert them to text or to

@@ -120,7 +120,8 @@ def kinds_of(frame: pd.DataFrame, most: int, label: str = "X") -> Kinds:
             continue
         kinds.read[str(name)] = kind
         if kind == DATE:
-            kinds.dates[str(name)] = _calendar(dates.dates_of(column, form, what), form)
+            found = dates.dates_of(column, form, what)
+            kinds.dates[str(name)] = _calendar(found, form, dates.zone_of(column))
     if not kinds.read:
         reasons = [f"{name} ({reason})" for name, reason in kinds.left_out.items()]
         raise TableError(f"{label} has no column to learn from: {listed(reasons)}")
@@ -162,15 +163,17 @@ def _has_blanks(words: pd.Series[Any]) -> bool:
     return any(" " in word.strip() for word in words)
 
 
-def _calendar(found: pd.Series[Any], form: str | None) -> dict[str, Any]:
+def _calendar(found: pd.Series[Any], form: str | None, zone: str | None) -> dict[str, Any]:
+    clock = dates.local(found, zone)
     varying = [
         cycle
-        for cycle, values in dates.cycles_of(found).items()
-        if np.ptp(values[found.notna()], axis=0).max() > 0.0
+        for cycle, values in dates.cycles_of(clock).items()
+        if np.ptp(values[clock.notna()], axis=0).max() > 0.0
     ]
-    if dates.are_months(found):
+    if dates.are_months(clock):
         varying = [cycle for cycle in varying if cycle != dates.WEEKDAY]
-    return {"format": form, "origin": found.min().isoformat(), "cycles": varying}
+    origin = found.min().isoformat()
+    return {"format": form, "origin": origin, "cycles": varying, "zone": zone}
 
 
 def parts_of(
@@ -211,7 +214,8 @@ def parts_of(
 
 def _date_parts(found: pd.Series[Any], name: str, calendar: dict[str, Any]) -> list[Part]:
     parts = [Part(NUMBERS, name, f"{name}.days", dates.days_since(found, calendar["origin"]))]
-    cycles: dict[str, FloatArray] = dates.cycles_of(found) if calendar["cycles"] else {}
+    clock = dates.local(found, calendar.get("zone"))  # which models of version 0.1.0 lack
+    cycles: dict[str, FloatArray] = dates.cycles_of(clock) if calendar["cycles"] else {}
     for cycle in calendar["cycles"]:
         for k, wave in enumerate(("sin", "cos")):
             parts.append(Part(CYCLES, name, f"{name}.{cycle}_{wave}", cycles[cycle][:, k]))
