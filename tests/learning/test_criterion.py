@@ -10,7 +10,6 @@ from fenchel.learning import Data, fold
 from fenchel.learning import criterion as module
 from fenchel.learning.criterion import HeldOut
 from fenchel.learning.fold import Task
-from fenchel.learning.learning import _tasks
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
@@ -244,7 +243,7 @@ def test_outputs_with_strengths_of_their_own_fall_apart(tight, loss):
     rows, kernel = rows_of(3, weighted=True), KERNELS["matern"]
     coupling = np.diag([1.5, 1.0, 0.2])
     data = Data(rows.X, rows.targets, rows.weight, loss, coupling, False)
-    parts = _tasks(data, rows.targets)
+    parts = data.tasks(rows.targets)
     assert [part.coupling.tolist() for part in parts] == [[[1.5]], [[1.0]], [[0.2]]]
     theta = np.append(np.zeros(kernel.n_dims), np.log(3e-3))
     whole = [Task(loss, coupling, rows.targets, False)]
@@ -252,3 +251,46 @@ def test_outputs_with_strengths_of_their_own_fall_apart(tight, loss):
     apart, joint = (HeldOut(rows, tasks, opened_of, 1.0, 1e6)(theta) for tasks in (parts, whole))
     assert apart[0] == pytest.approx(joint[0], rel=1e-6)
     np.testing.assert_allclose(apart[1], joint[1], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_coupled_outputs_of_the_squared_loss_fall_apart(tight, fit_intercept, weighted):
+    """In the eigenbasis of their coupling: the criterion is that of all outputs together."""
+    rows, kernel = rows_of(3, weighted=weighted), KERNELS["matern"]
+    coupling = np.array([[1.5, 0.0], [0.4, 1.0], [0.2, -0.3]])
+    coupling = np.linalg.cholesky(coupling @ coupling.T + 0.1 * np.eye(3))
+    data = Data(rows.X, rows.targets, rows.weight, Squared(), coupling, fit_intercept)
+    parts = data.tasks(rows.targets)
+    assert len(parts) == 3
+    theta = np.append(np.zeros(kernel.n_dims), np.log(3e-3))
+    whole = [Task(Squared(), coupling, rows.targets, fit_intercept)]
+    opened_of = OpenParameters.of(kernel, rows, False)
+    apart, joint = (HeldOut(rows, tasks, opened_of, 1.0, 1e6)(theta) for tasks in (parts, whole))
+    assert apart[0] == pytest.approx(joint[0], rel=1e-6)
+    np.testing.assert_allclose(apart[1], joint[1], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_one_eigenbasis_is_for_all_strengths(monkeypatch, fit_intercept):
+    rows, kernel = rows_of(3, weighted=True), KERNELS["matern"]
+    coupling = np.diag([1.5, 0.7, 0.0])
+    data = Data(rows.X, rows.targets, rows.weight, Squared(), coupling, fit_intercept)
+    theta = np.append(np.zeros(kernel.n_dims), np.log(3e-3))
+    known = rows, data.tasks(rows.targets), OpenParameters.of(kernel, rows, False), 1.0, 1e6
+    by_factors = HeldOut(*known)
+    monkeypatch.setattr(fold, "MANY_STRENGTHS", 2)
+    by_basis = HeldOut(*known)
+    assert len(by_basis._ridges) < len(by_factors._ridges)
+    one, other = by_basis(theta), by_factors(theta)
+    assert one[0] == pytest.approx(other[0], rel=1e-10)
+    np.testing.assert_allclose(one[1], other[1], rtol=1e-8, atol=1e-11)
+
+
+def test_equal_eigenvalues_of_a_coupling_share_a_factorization():
+    rows = rows_of(3, weighted=False)
+    coupling = np.linalg.cholesky(np.eye(3) + 0.5)
+    data = Data(rows.X, rows.targets, rows.weight, Squared(), coupling, True)
+    sizes = [float(task.coupling[0, 0]) for task in data.tasks(rows.targets)]
+    assert sizes == pytest.approx([1.0, 1.0, np.sqrt(2.5)])
+    assert len(set(sizes)) == 2

@@ -7,6 +7,7 @@ import pytest
 
 from fenchel import SVR, KernelRidge, QuantileRegressor
 from fenchel.kernels import Gaussian, OnColumns, WithRanks
+from fenchel.learning import Learning
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import rows_by_content
 
@@ -61,3 +62,17 @@ def test_length_scales_of_constant_columns_alone_are_fixed(kernel, free):
     rows = rows_by_content(X, X[:, 1:2], np.ones(40), 40, 2)
     bounds = OpenParameters.of(kernel, rows, share_scales=False).bounds
     assert (bounds[:, 0] < bounds[:, 1]).tolist() == free
+
+
+def test_hundreds_of_coupled_outputs_are_learned_from():
+    random = np.random.default_rng(0)
+    X = random.uniform(-1.0, 1.0, (300, 3))
+    times = np.linspace(0.0, 1.0, 601)
+    Y = np.sin(3.0 * X[:, :1] + 4.0 * times) + 0.1 * random.normal(size=(300, 601))
+    coupling = np.exp(-10.0 * np.abs(times[:, None] - times))
+    model = KernelRidge(coupling=coupling, learn=Learning(max_evaluations=3)).fit(X, Y)
+    assert model.learned_.n_rows == 300
+    few = KernelRidge(coupling=coupling, learn=Learning(max_evaluations=1, n_rows=200))
+    assert few.fit(X, Y).learned_.n_rows == 114  # 200 (3 / 16)^(1/3)
+    assert model.learned_.criterion < 0.2
+    assert set(model.idle_features_) <= {1, 2}

@@ -27,7 +27,7 @@ from fenchel.certificate import Callback
 from fenchel.learning.criterion import HeldOut
 from fenchel.learning.descent import Descent
 from fenchel.learning.early_end import HALF, EarlyEnd
-from fenchel.learning.fold import Task
+from fenchel.learning.fold import MANY_STRENGTHS, Task, is_diagonal, tasks_of
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.prior import Prior
 from fenchel.learning.reach import is_bounded, is_perfect, size_of_functions, unit_of_strength
@@ -50,6 +50,7 @@ _COUNTED, _SHARE, _LAST_FOLDS = 10_000, 0.4, 2  # rows whose share is in the las
 _LAST_STEP, _LAST_OUTPUTS = 0.3, 3
 _WORTH_IT = 1.5  # times the rows of the descent before, or another one is not
 _UNKNOWNS = 1500  # of smooth losses of coupled outputs, where each row counts with all of them
+_SYSTEMS = 3  # of 1000 rows, for coupled outputs of the squared loss; of more, fewer rows
 _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matters
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
 _LITTLE = 0.9  # of the loss of a constant
@@ -77,10 +78,10 @@ class Learning(CheckedWhenMade):
     ----------
     n_rows : int, optional
         Maximum number of distinct rows used, chosen by their content. The default is 1000. With
-        3750 or more distinct rows and at most three outputs (one, if they are coupled by a smooth
-        loss), a last descent then continues on 0.4 of the rows, at most 4000. Outputs that are
-        coupled by a smooth loss have at most 1500 rows times outputs, so that nothing is learned
-        with hundreds of them.
+        3750 or more distinct rows and at most three outputs (one, if they are expectiles that are
+        coupled), a last descent then continues on 0.4 of the rows, at most 4000. Coupled
+        expectiles have at most 1500 rows times outputs, and more than 3 coupled outputs of the
+        squared loss have fewer rows, 572 for 16 or more.
     n_folds : int, optional
         Number of folds. The default is one fold for each row with fewer than 12 rows, 10 with
         fewer than 150, 5 with fewer than 500, and else 3. A first descent, on 150 rows or more,
@@ -169,6 +170,10 @@ class Data:
     """Whether the size of held-out residuals is to be measured."""
     groups: IntArray | None = None
     """Indices of groups whose rows are held out together, (n,)."""
+
+    def tasks(self, targets: FloatArray) -> list[Task]:
+        """Problems of some rows that do not interact."""
+        return tasks_of(self.loss, self.coupling, targets, self.fit_intercept)
 
     def rows(self, n_rows: int) -> Rows:
         """At most this number of distinct rows, in one fold."""
@@ -271,9 +276,13 @@ def learn(
     True
     """
     n_rows, n_outputs = options.most_rows, len(data.coupling)
-    one_system = len(_tasks(data, data.targets)) < n_outputs
-    if one_system and np.isfinite(data.loss.smoothness):
+    tasks = data.tasks(data.targets)
+    if len(tasks) < n_outputs and np.isfinite(data.loss.smoothness):
         n_rows = min(n_rows, max(_UNKNOWNS // n_outputs, 1))
+    if len(tasks) == n_outputs and not is_diagonal(data.coupling):
+        n_systems = len({float(task.coupling[0, 0]) for task in tasks})
+        share = _SYSTEMS / min(n_systems, MANY_STRENGTHS)
+        n_rows = round(n_rows * min(1.0, share) ** (1.0 / 3.0))
     rows = data.rows(n_rows)
     n_folds = rows.at_most(options.n_folds or _folds_for(len(rows.X)))
     rows = rows.first(n_rows, n_folds)
@@ -386,7 +395,7 @@ class _Try:
                 self.used = self.few if self.descent.best is before else self.rows
 
     def _criterion(self, rows: Rows, left: float) -> HeldOut:
-        tasks, smoothing = _tasks(self.data, rows.targets), self._smoothing(left)
+        tasks, smoothing = self.data.tasks(rows.targets), self._smoothing(left)
         self.judge = HeldOut(rows, tasks, self.open, self.unit, smoothing, self.judge)
         return self.judge
 
@@ -479,18 +488,3 @@ class _Try:
             middle = Absolute().minimizing_offset(size, self.judge.rows.weight)
             return 1.4826 * float(middle[0])
         return None
-
-
-def _tasks(data: Data, targets: FloatArray) -> list[Task]:
-    """Return the outputs one by one if they do not interact, else all together."""
-    p, own = len(data.coupling), np.diag(data.coupling)
-    apart = np.array_equal(data.coupling, np.diag(own)) and p > 1
-    losses = [data.loss.output(j, p) for j in range(p)] if apart else []
-    if not losses or any(loss is None for loss in losses):
-        return [Task(data.loss, data.coupling, targets, data.fit_intercept)]
-    targets = np.broadcast_to(targets, (len(targets), p))
-    return [
-        Task(loss, own[[j], None], np.ascontiguousarray(targets[:, [j]]), data.fit_intercept)
-        for j, loss in enumerate(losses)
-        if loss is not None
-    ]
