@@ -344,7 +344,8 @@ class Record:
                 best, lowest = found, gap
             if gap <= self.loop.tol:
                 break
-        if not self.problem.constraints and best.certificate.primal > best.certificate.unit:
+        far = lowest > self.loop.tol and best.certificate.primal > best.certificate.unit
+        if far and not self.problem.constraints and self.loop.seconds_left > 0.0:
             best = min(self._smaller(best), key=lambda found: found.certificate.primal)
         return best
 
