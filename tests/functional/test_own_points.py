@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -201,3 +202,21 @@ def test_a_quadrature_array_has_no_weights_for_points_that_are_left_out():
     model = FunctionalRegressor(quadrature=[1.0, 2.0], learn=False)
     model.fit(X, pairs, sample_weight=[1.0, 1.0, 0.0])
     np.testing.assert_array_equal(model.grid_, [0.0, 1.0])
+
+
+def test_a_column_of_a_data_frame_holds_curves_or_pairs(data):
+    X, pairs, truth = data
+    model = make(center="mean").fit(X, pairs)
+    column = pd.Series(pairs, index=range(100, 140))
+    same = make(center="mean").fit(X, column)
+    np.testing.assert_array_equal(same.predict(X[:3]), model.predict(X[:3]))
+    assert same.score(X, column) == model.score(X, pairs)
+    grid = np.linspace(0.0, 1.0, 7)
+    curves = truth(X, grid)
+    for cells in (list(curves), curves.tolist()):
+        column = pd.Series(cells)
+        same, model = make().fit(X, column), make().fit(X, curves)
+        np.testing.assert_array_equal(same.predict(X), model.predict(X))
+        assert same.score(X, column) == model.score(X, curves)
+    with pytest.raises(TypeError, match="Y must be an array of numbers, a list of pairs"):
+        make().fit(X, pd.Series([*curves[:-1], curves[-1, :3]]))

@@ -11,6 +11,8 @@ from fenchel._typing import FloatArray
 from fenchel._validation import check_length
 from fenchel.functional.curves import Curves, are_pairs, as_curves
 
+_CURVES = (list, tuple, np.ndarray)
+
 
 def as_rows(X: Any) -> Any:
     """Flatten curves to one row each; leave other inputs as they are."""
@@ -101,18 +103,29 @@ def is_array(y: Any) -> bool:
     >>> is_array([[0.0, 1.0]]), is_array([[[0.0, 0.5], [1.0, 2.0]]])
     (True, False)
     """
+    y = unpacked(y)
     if isinstance(y, (list, tuple)):
         return not are_pairs(y)
     of_scikit_fda = hasattr(y, "data_matrix") or hasattr(y, "argument_names")
     return hasattr(y, "__array__") and not of_scikit_fda
 
 
+def unpacked(y: Any) -> Any:
+    """The list of curves that a column of pandas, or an array of objects, consists of."""
+    if getattr(getattr(y, "dtype", None), "kind", "") != "O" or np.ndim(y) != 1:
+        return y
+    cells = list(np.asarray(y))
+    return cells if cells and all(isinstance(cell, _CURVES) for cell in cells) else y
+
+
 def as_columns(y: Any) -> Any:
+    y = unpacked(y)
     return np.asanyarray(y)[:, None] if is_flat(y) else y  # masks stay
 
 
 def is_flat(y: Any) -> bool:
     """Whether curves are an array of one dimension; a ragged list is none."""
+    y = unpacked(y)
     if not is_array(y):
         return False
     with suppress(ValueError):
