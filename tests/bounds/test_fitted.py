@@ -367,6 +367,12 @@ def test_refusals(sample, fitted, name, more, match):
 
 
 @pytest.mark.slow
+def test_words_are_refused_as_by_the_fit(sample, fitted):
+    X, y = sample
+    with pytest.raises(ValueError, match=r"^X must be an array of numbers: .*TableEncoder"):
+        bound(fitted["ridge"], X.astype(str).astype(object) + "x", y, target_bound=2.0)
+
+
 def test_another_sample_is_refused(sample, fitted):
     X, y = sample
     for rows, targets in ((X[::-1], y), (X, y[::-1]), (X[:100], y[:100])):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import linear_model
 
+from fenchel._sentences import said_of
 from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray
 from fenchel._validation import check_dense, shown, targets_of
@@ -70,7 +71,8 @@ def sample_of(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Float
         raise ValueError(
             f"X must have the columns of the fit, {shown(list(known))}, got {shown(list(names))}"
         )
-    rows = np.asarray(X, dtype=np.float64)
+    with said_of("X"):
+        rows = np.asarray(X, dtype=np.float64)
     targets = targets_of("a bound", y, len(rows), several=True)
     return rows, targets[:, None] if targets.ndim == 1 else targets
 
