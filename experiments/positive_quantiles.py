@@ -45,6 +45,7 @@ HINDSIGHT_SPLITS, HINDSIGHT_ROWS, HINDSIGHT_TOL = 3, 300, 1e-3
 QUICK_SETS, QUICK_ALPHAS = ("mcycle", "CobarOre"), (1e-1, 1e-3, 1e-5)
 GAP_RANK = 20
 TOL, STEPS = 1e-4, 200
+FAR = 10.0
 POINTS, QUICK_POINTS = 100_000, 10_000
 BLOCK = 100_000
 GOAL = 1.03
@@ -209,6 +210,17 @@ def causes(results: pd.DataFrame) -> str:
     )
 
 
+def unfinished(own: pd.DataFrame) -> str:
+    """A sentence on fits that ended far from their tolerance."""
+    far = own[own["relative_gap"] > FAR * TOL].sort_values("relative_gap")
+    which = ", ".join(
+        f"{row.data_set}, split {row.split}, *{row.method}* ({row.relative_gap:.2g})"
+        for row in far.itertuples()
+    )
+    reached = f"{len(own) - len(far)} of {len(own)} fits end within {FAR:g} times that"
+    return reached + (f"; not: {which}." if which else ".")
+
+
 def page(results: pd.DataFrame, quick: bool) -> str:
     """The page as markdown."""
     ratio, own = ratios(results), results[results["method"] != THEIRS]
@@ -235,7 +247,7 @@ def page(results: pd.DataFrame, quick: bool) -> str:
         causes(results),
         f"Fits end at a relative gap of {TOL:g} or after {STEPS} steps, those in hindsight at "
         f"{HINDSIGHT_TOL:g}; seconds are those of one thread, learning included, on a machine "
-        "that did other things as well.",
+        f"that did other things as well. {unfinished(own)}",
         "![](picture.png)",
         f"Losses are divided by that of {THEIRS} on the same splits:",
         harness.markdown_table(table(results, points)),
