@@ -57,8 +57,8 @@ def test_time_that_is_over_is_seen_and_the_first_of_two_ends_counts():
 
 def test_parts_of_a_pass_are_not_begun_after_the_end():
     done = []
-    with within(0.05), pytest.raises(OutOfTime):
-        in_threads(lambda part: (done.append(part), time.sleep(0.03)), range(50))
+    with within(0.5), pytest.raises(OutOfTime):  # enough to begin on a busy machine
+        in_threads(lambda part: (done.append(part), time.sleep(0.1)), range(50))
     assert 1 <= len(done) < 50
     assert len(in_threads(lambda part: part, range(50))) == 50
 

@@ -128,8 +128,8 @@ class SVR(KernelRegressor):
 
     _multi_output = True
     constraints = declared(loss=loss_choice(), epsilon=NONE | NOT_NEGATIVE, kappa=NONE | POSITIVE)
-    epsilon_: float
-    kappa_: float
+    epsilon_ = 0.1
+    kappa_ = 1.0
 
     loss: str | Loss = "epsilon_insensitive"
     _: KW_ONLY

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._bases import BaseEstimator, TransformerMixin
 from fenchel._threads import without_warnings
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
-from fenchel._validation import COUNT, CheckedParameters, declared
+from fenchel._validation import COUNT, CheckedParameters, declared, shown
 from fenchel.files import encoded, is_table, sample_frame
 from fenchel.tables.describing import Notice, described, label_of, notices_of
 from fenchel.tables.parts import (
@@ -287,7 +287,7 @@ def _check_output(encoder: TableEncoder) -> None:
     if output != "default":
         raise ValueError(
             "the output of TableEncoder must be the default for a table in files, which is "
-            f'encoded while it is read, got {output!r}: set_output(transform="default")'
+            f'encoded while it is read, got {shown(output)}: set_output(transform="default")'
         )
 
 
