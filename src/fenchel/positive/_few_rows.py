@@ -199,7 +199,9 @@ class FewRowsFirst(DualNewton):
         nu, least = point.spectra.multipliers, point.spectra.barrier
         found = record.settled(point_of(problem, dual, None, nu, least, joint=True), model)
         yield Iterate(done, found)
-        left = max(self.max_iter - done, 0)
+        left = self.max_iter - done
+        if left <= 0:
+            return
         barrier = max(least, _WARM * found.certificate.gap / sum(problem.cone.sizes))
         rest = DualNewton(self.tol, left)._iterates(record, Start(dual, nu, barrier))
         with closing(rest) as last:

@@ -90,7 +90,8 @@ def _with_unit(words: pd.Series[Any]) -> Any:
     codes, labels = pd.factorize(values)
     texts = pd.Series(labels, dtype=object).str
     found = texts.extract(f"^{_WITH_UNIT}$")[0].str.lower()
-    found = found.fillna(texts.extract(f"^{_CURRENCY_FIRST}$")[0])
+    first = texts.extract(f"^{_CURRENCY_FIRST}$")[0]
+    found = pd.Series(np.where(found.notna(), found, first), dtype=object)
     if found.nunique() == 0:
         return None
     usual = found.mode()[0]
