@@ -66,23 +66,14 @@ def test_words_among_targets_may_be_missing_values(command, here, capsys):
     assert "--missing" not in capsys.readouterr().err
 
 
-def test_evaluation_knows_no_option_for_missing_values(here, capsys):
+@pytest.mark.parametrize(("command", "column"), [("evaluate", "price"), ("predict", "area")])
+def test_new_rows_know_no_option_for_missing_values(command, column, here, capsys):
     houses().to_csv("h.csv", index=False)
     assert main(["fit", "h.csv", "--target", "price", *FIT, "--out", "m.skops"]) == 0
-    frame = houses().astype({"price": object})
-    frame.loc[4, "price"] = "n.v."
+    frame = houses().astype({column: object})
+    frame.loc[4, column] = "n.v."
     frame.to_csv("new.csv", index=False)
-    assert main(["evaluate", "m.skops", "new.csv"]) == 2
-    assert capsys.readouterr().err.endswith("'n.v.' in row 5 is not\n")
-
-
-def test_new_rows_know_no_option_for_missing_values(here, capsys):
-    houses().to_csv("h.csv", index=False)
-    assert main(["fit", "h.csv", "--target", "price", *FIT, "--out", "m.skops"]) == 0
-    frame = houses().astype({"area": object})
-    frame.loc[4, "area"] = "n.v."
-    frame.to_csv("new.csv", index=False)
-    assert main(["predict", "m.skops", "new.csv"]) == 2
+    assert main([command, "m.skops", "new.csv"]) == 2
     assert capsys.readouterr().err.endswith("'n.v.' in row 5 is not\n")
 
 
