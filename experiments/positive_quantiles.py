@@ -46,6 +46,7 @@ QUICK_SETS, QUICK_ALPHAS = ("mcycle", "CobarOre"), (1e-1, 1e-3, 1e-5)
 GAP_RANK = 20
 TOL, STEPS = 1e-4, 200
 FAR = 10.0
+"""Times the tolerance: fits that end above it are named on the page."""
 POINTS, QUICK_POINTS = 100_000, 10_000
 BLOCK = 100_000
 GOAL = 1.03

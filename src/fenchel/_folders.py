@@ -1,8 +1,10 @@
-"""What is in folders of tables, before anything that reads them is imported."""
+"""Files and folders, before anything that reads tables is imported."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,3 +32,11 @@ def files_within(folder: Path, above: tuple[str, ...] = ()) -> Iterator[Path]:
 def tables_within(folder: Path) -> list[Path]:
     """The Parquet files among them, in order of their names."""
     return sorted(place for place in files_within(folder) if place.suffix.lower() in PARQUET)
+
+
+def keep_mode(file: int, old: os.stat_result) -> None:
+    """Give an open file the mode and, if the system allows it, the owner of one it replaces."""
+    if hasattr(os, "fchmod"):
+        with contextlib.suppress(PermissionError):
+            os.fchown(file, old.st_uid, old.st_gid)
+        os.fchmod(file, stat.S_IMODE(old.st_mode))

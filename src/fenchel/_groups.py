@@ -49,14 +49,28 @@ def group_numbers(groups: ArrayLike, X: Any, sample_weight: ArrayLike | None) ->
     """
     weight = check_weights(X, sample_weight)
     labels = group_labels(groups, len(weight))[weight > 0.0]
+    numbers = numbers_of(labels)
+    if not numbers.any():
+        raise ValueError("groups must have two different labels or more, got 1")
+    return numbers
+
+
+def numbers_of(labels: AnyArray) -> IntArray:
+    """Number labels in their order, (n,); those of several types are refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel._groups import numbers_of
+    >>> numbers_of(np.array(["b", "a", "b"]))
+    array([1, 0, 1])
+    """
     try:
-        different, numbers = np.unique(labels, return_inverse=True)
+        numbers = np.unique(labels, return_inverse=True)[1]
     except TypeError as error:
         raise TypeError(
             "groups must have labels of one type, such as words or numbers, got several"
         ) from error
-    if len(different) < 2:
-        raise ValueError(f"groups must have two different labels or more, got {len(different)}")
     return np.asarray(numbers, dtype=np.intp).ravel()
 
 

@@ -131,8 +131,12 @@ def bound(
     >>> result.vacuous
     False
     """
-    named = {"residual_bound": residual_bound, "norm_bound": norm_bound}
-    for name, value in {**named, "offset_bound": offset_bound}.items():
+    numbers = {
+        "residual_bound": residual_bound,
+        "norm_bound": norm_bound,
+        "offset_bound": offset_bound,
+    }
+    for name, value in numbers.items():
         if value is not None:
             check_real(name, value)
     for name, value in {"clip": clip, "empirical": empirical, "smallest": smallest}.items():

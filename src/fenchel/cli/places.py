@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import stat
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from fenchel._folders import files_within
+from fenchel._folders import files_within, keep_mode
 from fenchel.cli.errors import InputError
 
 
@@ -90,8 +89,9 @@ def written_whole(path: Path | None) -> Iterator[IO[str]]:
             part = Path(folder) / "part"
             with part.open("w", encoding="utf-8", newline="") as file:
                 yield file
+                if path is not None and path.exists():
+                    keep_mode(file.fileno(), path.stat())
             if path is not None:
-                _keep_mode(part, path)
                 part.replace(os.path.realpath(path))
                 return
             with part.open(encoding="utf-8", newline="") as file:
@@ -100,17 +100,6 @@ def written_whole(path: Path | None) -> Iterator[IO[str]]:
         raise
     except OSError as error:
         raise InputError(f"{what} cannot be written: {error.strerror or error}") from error
-
-
-def _keep_mode(part: Path, path: Path) -> None:
-    """Give a file the mode and, if the system allows it, the owner of the one that it replaces."""
-    if not path.exists():
-        return
-    old = path.stat()
-    if hasattr(os, "chown"):
-        with contextlib.suppress(PermissionError):
-            os.chown(part, old.st_uid, old.st_gid)
-    part.chmod(stat.S_IMODE(old.st_mode))
 
 
 @contextlib.contextmanager

@@ -104,11 +104,10 @@ class QuantileDistribution(Distribution):
 
         and likewise for the upper tail, with Q linear between the levels [2]_. If :math:`\tau_1`
         is 1/2 or more, u is :math:`\tau_2`. If the two quantiles are equal, the next different
-        quantile is used. This rule was compared with tails
-        whose density continues that of the outermost piece [3]_, and with the mean excess of a
-        normal distribution through the two outermost quantiles. On held-out rows of the Engel,
-        motorcycle and diabetes data, with 3, 9 and 19 levels, its log score was the best in 11 of
-        12 cases.
+        quantile is used. This rule was compared with tails whose density continues that of the
+        outermost piece [3]_, and with the mean excess of a normal distribution through the two
+        outermost quantiles. On held-out rows of the Engel, motorcycle and diabetes data, with 3,
+        9 and 19 levels, its log score was the best in 11 of 12 cases.
 
         Parameters
         ----------

@@ -9,6 +9,8 @@ import stat
 from pathlib import Path
 from uuid import uuid4
 
+from fenchel._folders import keep_mode
+
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
     """Write a file atomically: its path has the old file or the new one, never a part.
@@ -88,8 +90,6 @@ def _fill(file: int, content: bytes, old: os.stat_result | None) -> None:
     left = memoryview(content)
     while left:
         left = left[os.write(file, left) :]
-    if old is not None and hasattr(os, "fchmod"):
-        with contextlib.suppress(PermissionError):
-            os.fchown(file, old.st_uid, old.st_gid)
-        os.fchmod(file, stat.S_IMODE(old.st_mode))
+    if old is not None:
+        keep_mode(file, old)
     os.fsync(file)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._groups import is_missing
+from fenchel._groups import is_missing, numbers_of
 from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import NONE, ORDER, POSITIVES, WITH_DATA, OneOf, declared, shown
@@ -195,13 +195,7 @@ def group_labels(groups: Any, n_features: int) -> tuple[IntArray, IntArray]:
                 )
         as_given = np.empty(n_features, dtype=object)  # an array of words would hold 1 as "1"
         as_given[:] = given
-        try:
-            labels = np.unique(as_given, return_inverse=True)[1]
-        except TypeError as error:
-            raise TypeError(
-                "groups must have labels of one type, such as words or numbers, got several"
-            ) from error
-        return np.asarray(labels, dtype=np.intp), columns
+        return numbers_of(as_given), columns
     return _from_lists(given, n_features)
 
 

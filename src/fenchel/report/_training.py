@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from fenchel._groups import is_missing
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.design.content import ODD, Keys, mixed
 from fenchel.inspection import FeatureTable
@@ -166,17 +167,11 @@ def _bits(values: AnyArray) -> Keys:
         return numbers.view(np.uint64)
     if np.issubdtype(values.dtype, np.datetime64):
         values = np.where(np.isnat(values), "nan", values.astype(str))
-    words = np.where([*map(_is_missing, values)], "nan", values.astype(str))
+    words = np.where([*map(is_missing, values)], "nan", values.astype(str))
     labels, codes = np.unique(words, return_inverse=True)
     encoded = (_shortest(str(label)).encode("utf-8", "surrogatepass") for label in labels)
     digests = [hashlib.blake2b(label, digest_size=8).digest() for label in encoded]
     return np.asarray(np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[codes])
-
-
-def _is_missing(cell: Any) -> bool:
-    """Whether a cell holds nothing: None, NaN, or one of the objects of pandas for it."""
-    nothing = cell is None or type(cell).__name__ in {"NAType", "NaTType"}
-    return nothing or (isinstance(cell, float) and np.isnan(cell))
 
 
 def _shortest(word: str) -> str:
