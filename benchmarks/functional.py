@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from functools import partial
+from statistics import median
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -25,6 +26,7 @@ LOSSES = {
 }
 # rows, points, seconds asked for, repeats
 SIZES = ((100, 100, 0.1, 9), (500, 200, 3.0, 3))
+FIRST_FITS = 5
 KAPPAS = np.geomspace(10.0, 0.01, 25)
 
 
@@ -108,14 +110,19 @@ def _few_components() -> list[Row]:
     for name, (_, norm) in LOSSES.items():
         if norm != 2:
             continue
-        runs = [in_process(_LARGE.format(name=name, alpha=alpha)) for alpha in ALPHAS]
-        seconds, turns, gap, peak = (
-            max(run[key] for run in runs) for key in ("seconds", "turns", "gap", "peak")
+        runs = [
+            [in_process(_LARGE.format(name=name, alpha=alpha)) for _ in range(FIRST_FITS)]
+            for alpha in ALPHAS
+        ]
+        seconds = max(median(run["seconds"] for run in same) for same in runs)
+        turns, gap, peak = (
+            max(run[key] for same in runs for run in same) for key in ("turns", "gap", "peak")
         )
         peaks.append(peak)
-        note = f"slowest of {len(ALPHAS)} alphas; {turns} turns; gap {gap:.0e}"
+        note = f"slowest of {len(ALPHAS)} alphas, medians of {FIRST_FITS}"
+        note = f"{note}; {turns} turns; gap {gap:.0e}"
         case = f"curves, n=2000, m=200, 30 components, {name}: fit"
-        rows.append(Row(case, seconds, "s", "<= 30 s", seconds <= 30 and gap <= TOL, note))
+        rows.append(Row(case, seconds, "s", "<= 0.5 s", seconds <= 0.5 and gap <= TOL, note))
     peak = max(peaks)
     rows.append(Row("  peak memory", peak, "GiB", "<= 2 GiB", peak <= 2))
     return rows

@@ -303,6 +303,40 @@ def test_noise_is_no_kernel_of_two_rows():
         PivotedCholesky(sk.RBF() + sk.WhiteKernel(0.1)).fit(rows(20, 2))
 
 
+def test_kernel_values_of_a_function_are_left_alone():
+    X = rows(100, 3)
+    values = Laplacian(1.0)(X)
+    known = values.copy()
+
+    def function(A, B):
+        return values if A.shape == B.shape == X.shape else Laplacian(1.0)(A, B)
+
+    phi = PivotedCholesky(function)
+    features = phi.fit_transform(X)
+    assert phi.rank_ == 100  # by LAPACK, which overwrites what it is given
+    np.testing.assert_array_equal(values, known)
+    np.testing.assert_allclose(features @ features.T, known, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [300, 700])
+@pytest.mark.parametrize("first", [64, 250])
+@pytest.mark.parametrize("rank", [280, None])
+def test_a_factorization_goes_on_where_a_smaller_rank_ended_it(n, first, rank):
+    X = rows(n, 3)
+    begun = PivotedCholesky(Laplacian(1.0), rank=first)
+    features = begun.fit_transform(X)
+    assert begun.rank_ == first
+    features = begun.set_params(rank=rank).beyond(X, features)
+    whole = PivotedCholesky(Laplacian(1.0), rank=rank).fit(X)
+
+    assert begun.rank_ == whole.rank_ == features.shape[1] == (rank or n)
+    assert begun.kernel_error_ == pytest.approx(whole.kernel_error_, rel=0.05, abs=1e-12)
+    np.testing.assert_allclose(begun.transform(X), features, atol=1e-9)
+    missed = begun.kernel_(X) - features @ features.T
+    np.testing.assert_allclose(missed[begun.pivots_], 0.0, atol=1e-12)
+    assert np.linalg.eigvalsh(missed).min() > -1e-10
+
+
 def test_function_may_return_a_view_that_cannot_be_written():
     phi = PivotedCholesky(Callable(lambda X, Y: np.broadcast_to(1.0, (len(X), len(Y)))))
     np.testing.assert_array_equal(phi.fit_transform(rows(5, 2)), np.ones((5, 1)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -87,8 +89,11 @@ def test_fits_beyond_the_digits_of_floats_are_no_worse_than_no_function(alpha, s
         trace_penalty=0.0,
     )
     y = (y - y.mean()) / y.std()
-    with pytest.warns(ConvergenceWarning, match="stopped at a relative gap"):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ConvergenceWarning)
         model.fit((X - X.mean(axis=0)) / X.std(axis=0), y)
+    # where rounding ends a fit differs between processors
+    assert len(said) == (model.certificate_.relative_gap > model.tol)
     residual = y[:, None, None] - np.broadcast_to(y[None, :, None], (93, 93, 5))
     losses = np.maximum(model.levels_ * residual, (model.levels_ - 1.0) * residual).mean(axis=0)
     common, own = losses.sum(axis=1).min(), losses.min(axis=0).sum()  # offsets alone; the unit

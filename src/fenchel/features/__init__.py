@@ -15,12 +15,13 @@ from fenchel.features.base import FeatureMap
 from fenchel.features.expanded import Monomials, Summands, map_of, of_different_size
 from fenchel.features.explicit import Explicit
 from fenchel.features.fourier import RandomFourier
+from fenchel.features.gram import unproved
 from fenchel.features.kernel_rows import KernelRows, compacted
 from fenchel.features.nystroem import Nystroem
 from fenchel.features.on_disk import FeaturesOnDisk
 from fenchel.features.operator import OperatorCholesky
 from fenchel.features.pivoted_cholesky import PivotedCholesky
-from fenchel.kernels import Callable, OperatorKernel, Precomputed, WithRanks, as_kernel, parts_of
+from fenchel.kernels import OperatorKernel, WithRanks, as_kernel
 
 FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "cholesky": PivotedCholesky,
@@ -182,26 +183,45 @@ def fit_feature_map(
     if features == "auto" and rank is None and of_different_size(kernel, X):
         chosen = Summands(kernel, random_state)
     may_be_rough = isinstance(features, str) and features == "auto" and rank is None
-    may_be_rough = may_be_rough and isinstance(chosen, PivotedCholesky)
-    if may_be_rough and _PROBE < len(X) <= kernel_rows.rows and not _unproved(kernel):
+    if not (may_be_rough and isinstance(chosen, PivotedCholesky)):
+        return chosen, np.asarray(chosen.fit_transform(X))
+    begun = None
+    if _PROBE < len(X) <= kernel_rows.rows and not unproved(kernel):
         stored = len(X) <= kernel_rows.stored
-        # landmarks chosen for a few rows suit these better than all rows: enough if rough there
-        probes = [(X, _PROBE, _ROUGH)]
-        if len(X) >= _FEW:
-            probes.insert(0, (X[:: len(X) // _FEW + 1], _PROBE, _ROUGH))
-        if not stored and len(X) >= _MANY_ROWS:
-            probes.append((X, _MANY_COLUMNS, _SMOOTH))
-        for rows, columns, share in probes:
-            probe = PivotedCholesky(kernel=kernel, rank=columns, random_state=random_state)
-            mapped = probe.fit_transform(rows)
-            if probe.rank_ == columns and probe.kernel_error_ > share:
-                chosen = KernelRows(kernel=kernel, stored=stored, random_state=random_state)
-                break
-            if probe.rank_ < columns and rows is X:  # accuracy ended it: some need more columns
-                return probe.set_params(rank=None), mapped
-    if may_be_rough and seconds is not None:
+        begun = _begun(kernel, random_state, X, stored)
+        if begun is None:
+            rough = KernelRows(kernel=kernel, stored=stored, random_state=random_state).to_arrays()
+            return rough, rough.fit_transform(X)
+        chosen, mapped = begun
+        enough = chosen.rank_ < int(chosen.rank or 0)  # though some estimators need more columns
+        chosen.set_params(rank=None)
+        if enough:
+            return chosen, mapped
+    if seconds is not None:
         chosen = chosen.limited(seconds, len(X))
-    return chosen, np.asarray(chosen.fit_transform(X))
+    return chosen, chosen.fit_transform(X) if begun is None else chosen.beyond(X, mapped)
+
+
+def _begun(
+    kernel: Kernel, random_state: Any, X: FloatArray, stored: bool
+) -> tuple[PivotedCholesky, FloatArray] | None:
+    """A factorization with the features of its first columns, or None for a rough kernel."""
+
+    def is_rough(probe: PivotedCholesky, share: float) -> bool:
+        return probe.rank_ == probe.rank and float(probe.kernel_error_) > share
+
+    begun = PivotedCholesky(kernel, rank=_PROBE, random_state=random_state).to_arrays()
+    # landmarks chosen for a few rows suit these better than all rows: enough if rough there
+    if len(X) >= _FEW and is_rough(clone(begun).fit(X[:: len(X) // _FEW + 1]), _ROUGH):
+        return None
+    features = begun.fit_transform(X)
+    if is_rough(begun, _ROUGH):
+        return None
+    if begun.rank_ == _PROBE and not stored and len(X) >= _MANY_ROWS:
+        features = begun.set_params(rank=_MANY_COLUMNS).beyond(X, features)
+        if is_rough(begun, _SMOOTH):
+            return None
+    return begun, features
 
 
 def warn_of_truncation(feature_map: FeatureMap, stacklevel: int) -> None:
@@ -224,11 +244,6 @@ def warn_of_truncation(feature_map: FeatureMap, stacklevel: int) -> None:
             UserWarning,
             stacklevel=stacklevel,
         )
-
-
-def _unproved(kernel: Kernel) -> bool:
-    """Whether a kernel has a part that may not be positive semi-definite."""
-    return isinstance(kernel, (Callable, Precomputed)) or any(map(_unproved, parts_of(kernel)))
 
 
 __all__ = [

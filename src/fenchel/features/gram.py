@@ -11,7 +11,15 @@ from fenchel._clock import check_time
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design import RowBlocks
 from fenchel.features.middle import Middle, middle_of
-from fenchel.kernels import BetweenCurves, Callable, OnColumns, ScalarKernel, for_threads
+from fenchel.kernels import (
+    BetweenCurves,
+    Callable,
+    OnColumns,
+    Precomputed,
+    ScalarKernel,
+    for_threads,
+    parts_of,
+)
 
 ROUNDING = 64 * np.finfo(float).eps
 """Residuals below this share of their own diagonal entry are rounding errors."""
@@ -45,6 +53,11 @@ class Gram:
     def middle(self) -> Middle:
         """Rule that chooses among rows with equal diagonal entries."""
         return middle_of(self.X, self.given)
+
+    @property
+    def shares_values(self) -> bool:
+        """Whether arrays of kernel values may be in use elsewhere, as those of functions."""
+        return self.given or unproved(self.kernel)
 
     @property
     def in_pieces(self) -> bool:
@@ -116,6 +129,11 @@ class Gram:
     def refusal(self, lowest: float) -> ValueError:
         """Return the error for a matrix that is not positive semi-definite."""
         return not_positive(lowest)
+
+
+def unproved(kernel: Any) -> bool:
+    """Whether a kernel has a part that may not be positive semi-definite."""
+    return isinstance(kernel, (Callable, Precomputed)) or any(map(unproved, parts_of(kernel)))
 
 
 def not_positive(lowest: float) -> ValueError:

@@ -10,9 +10,10 @@ import numpy as np
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import Having, declared
 from fenchel.design import Design, Operator
+from fenchel.features.factorizations import BLOCK, blocked, greedy
 from fenchel.features.gram import PROBES, Gram
 from fenchel.features.middle import Middle
-from fenchel.features.pivoted_cholesky import BLOCK, PivotedCholesky, blocked, greedy
+from fenchel.features.pivoted_cholesky import PivotedCholesky
 from fenchel.kernels import OperatorKernel
 
 
@@ -71,7 +72,7 @@ class OperatorCholesky(PivotedCholesky):
         p = self.kernel_.n_outputs
         cap = self._cap(len(X) * p)
         gram = self._gram(X)
-        level = self._relative_level() * max(gram.largest, 0.0)
+        level = self._level(gram)
         features, pivots, left = greedy(gram, min(cap, BLOCK), level)
         if left.max() > level and len(pivots) < cap:
             features, pivots, left = blocked(gram, cap, level, (features, pivots, left))
