@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular, svd, svdvals
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certificate, Certified
-from fenchel.design import CentredRows, column_squares, fewer_rows
+from fenchel.design import CentredRows, are_many, column_squares, fewer_rows
 from fenchel.norms import GroupNorm
 
 # What one entry of X may be off, of the largest of its column: half an ulp as it was given and
@@ -71,6 +72,8 @@ class NormProblem:
     sizes : ndarray of shape (d,), optional
         Largest entries of the columns before centring, which determine the rounding errors of
         X; by default those of X.
+    rows : CentredRows, optional
+        What X and Y are made of, which keeps what several problems need.
 
     Examples
     --------
@@ -93,15 +96,17 @@ class NormProblem:
     constrained: bool = False
     root: FloatArray | None = None
     sizes: FloatArray | None = None
+    rows: CentredRows | None = None
 
     @classmethod
     def of(
         cls, rows: CentredRows, norm: GroupNorm, strength: float, constrained: bool = False
     ) -> NormProblem:
         """Return the problem of centred and weighted rows."""
-        features, targets = rows.weighted()
+        features, targets = rows.weighted
         root = rows.root if rows.fit_intercept else None
-        return cls(features, targets, len(targets), norm, strength, constrained, root, rows.sizes)
+        data = features, targets, len(targets)
+        return cls(*data, norm, strength, constrained, root, rows.sizes, rows)
 
     @property
     def n_outputs(self) -> int:
@@ -225,16 +230,48 @@ class NormProblem:
         size = self.norm.value(weights) if self.constrained else 0.0
         return weights * (self.strength / size) if size > self.strength else weights
 
+    def of_columns(self, columns: IntArray) -> NormProblem:
+        """Return the problem with some columns of an array X, for norms that sum all entries."""
+        part = np.asfortranarray(self.features[:, columns])
+        labels = np.arange(len(columns))
+        norm = GroupNorm(labels, self.norm.q, self.norm.p)
+        return replace(self, features=part, norm=norm, sizes=None)
+
     def output(self, j: int) -> NormProblem:
         """Return the problem of one output, with the same strength."""
-        return replace(self, targets=self.targets[:, j : j + 1])
+        return self if self.n_outputs == 1 else replace(self, targets=self.targets[:, j : j + 1])
+
+    @property
+    def has_fewer_rows(self) -> bool:
+        """Whether there is an equivalent problem on fewer rows."""
+        return are_many(self.features, self.n_outputs)
 
     def reduced(self) -> NormProblem:
         """The equivalent problem on d + outputs rows, if those are fewer."""
-        fewer = fewer_rows(self.features, self.targets)
-        if fewer is None:
+        if not self.has_fewer_rows:
             return self
-        return replace(self, features=fewer[0], targets=fewer[1], root=None)
+        kept = self._kept
+        features, targets = kept.fewer if kept else fewer_rows(self.features, self.targets)
+        return replace(self, features=features, targets=targets, root=None)
+
+    @property
+    def products(self) -> FloatArray:
+        """Products of all columns of X, (d, d)."""
+        kept = self._kept
+        return kept.products if kept else np.asarray(self.features.T @ self.features)
+
+    @property
+    def pulled(self) -> FloatArray:
+        """Products of the columns of X and Y, (d, outputs)."""
+        kept = self._kept
+        return kept.pulled if kept else np.asarray(self.features.T @ self.targets)
+
+    @property
+    def _kept(self) -> CentredRows | None:
+        """The rows that this problem is made of, if it is of all their columns and outputs."""
+        own = self.features, self.targets
+        same = self.rows is not None and all(map(is_, self.rows.weighted, own))
+        return self.rows if same else None
 
 
 __all__ = ["NormProblem"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import linear_model
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 
 import fenchel
@@ -66,9 +67,9 @@ def test_candidates_of_the_lasso_are_fitted_less_precisely(monkeypatch):
     """With more columns than rows, nearly all of the time went into the last digits."""
     used, descend = [], LassoDescent._descend
 
-    def noted(self, problem, start):
-        weights, sweeps = descend(self, problem, start)
-        used.append((self.tol, sweeps))
+    def noted(self, problem, start, tol, *more):
+        weights, sweeps = descend(self, problem, start, tol, *more)
+        used.append((tol, sweeps))
         return weights, sweeps
 
     monkeypatch.setattr(LassoDescent, "_descend", noted)
@@ -212,3 +213,19 @@ def test_a_constant_target():
     for model in (LassoCV(3), GroupLassoCV(None, 3), RidgeCV(3)):
         model.fit(X, np.full(60, 2.0))
         np.testing.assert_allclose(model.predict(X), 2.0)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHT])
+@pytest.mark.parametrize("targets", [Y, Y[:, None], Y2, list(Y), np.round(Y).astype(int)])
+def test_squares_are_those_of_the_scorer_of_scikit_learn(targets, weights):
+    scorer = get_scorer("neg_mean_squared_error")
+    names = "neg_mean_squared_error", scorer
+    ours, theirs = (
+        PathSearchCV(Lasso(), {"alpha": ALPHAS}, cv=FOLDS, scoring=name).fit(
+            X, targets, sample_weight=weights
+        )
+        for name in names
+    )
+    for k in range(4):
+        name = f"split{k}_test_score"
+        np.testing.assert_allclose(ours.cv_results_[name], theirs.cv_results_[name], rtol=1e-12)

@@ -1,7 +1,7 @@
 """Designs: representations of the rows for solvers."""
 
 from fenchel.design.base import Design, Functions
-from fenchel.design.centred import CentredRows, column_copies, column_squares, fewer_rows
+from fenchel.design.centred import CentredRows, are_many, column_copies, column_squares, fewer_rows
 from fenchel.design.chain import Chain, Smoother
 from fenchel.design.content import distinct_rows, row_keys
 from fenchel.design.factored import Factored
@@ -29,6 +29,7 @@ __all__ = [
     "Smoother",
     "SparseRows",
     "Streamed",
+    "are_many",
     "column_copies",
     "column_squares",
     "distinct_rows",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,7 @@ class CentredRows:
         """Square roots of the weights over their mean, (m, 1); 1 if all are equal."""
         return np.sqrt(self.weight / self.weight.mean())[:, None]
 
+    @cached_property
     def weighted(self) -> tuple[Any, FloatArray]:
         """X and y of the equivalent unweighted problem, with mean loss ½‖y - X w‖²/m."""
         if np.ptp(self.weight) == 0.0:
@@ -77,7 +79,24 @@ class CentredRows:
             return self.features.weighted(self.root), self.root * self.targets
         return np.asfortranarray(self.root * self.features), self.root * self.targets
 
-    @property
+    @cached_property
+    def fewer(self) -> tuple[FloatArray, FloatArray]:
+        """The same on d + p rows, see :func:`fewer_rows`."""
+        return fewer_rows(*self.weighted)
+
+    @cached_property
+    def products(self) -> FloatArray:
+        """Products of the columns of X, (d, d)."""
+        features = self.weighted[0]
+        return np.asarray(features.T @ features)
+
+    @cached_property
+    def pulled(self) -> FloatArray:
+        """Products of the columns of X and y, (d, p)."""
+        features, targets = self.weighted
+        return np.asarray(features.T @ targets)
+
+    @cached_property
     def sizes(self) -> FloatArray:
         """Largest entries of the weighted columns before centring, (d,)."""
         X = self.given[0]
@@ -101,10 +120,10 @@ class CentredRows:
         """
         X, y = self.given
         share = self.weight / self.weight.sum()
-        intercept = self.intercept(coef)
+        intercept, products = self.intercept(coef), X @ coef
         if self.fit_intercept:
-            intercept = intercept + share @ (y - (X @ coef + intercept))
-        residual = y - (X @ coef + intercept)
+            intercept = intercept + share @ (y - (products + intercept))
+        residual = y - (products + intercept)
         if not self.targets.any():  # rounding errors of constant targets are no loss
             residual[np.abs(residual) <= _NOISE * np.abs(y)] = 0.0
         return intercept, 0.5 * float(share @ np.einsum("ij,ij->i", residual, residual))
@@ -171,11 +190,24 @@ def column_copies(features: Any, columns: IntArray, scales: FloatArray) -> Any:
     return np.asfortranarray(features[:, columns] / scales)
 
 
-def fewer_rows(features: Any, targets: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+def are_many(features: Any, n_outputs: int) -> bool:
+    """Return whether rows are worth to be turned into fewer; sparse ones would become dense.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import are_many
+    >>> are_many(np.ones((7, 2)), n_outputs=1), are_many(np.ones((6, 2)), n_outputs=1)
+    (True, False)
+    """
+    sparse_ones = isinstance(features, SparseRows)
+    return not sparse_ones and len(features) > 2 * (features.shape[1] + n_outputs)
+
+
+def fewer_rows(features: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Reduce many rows to d + p rows by an orthogonal transformation.
 
-    The lengths of all residuals are preserved. Returns None if there are few rows, or if they are
-    sparse, because the reduced rows would be dense.
+    The lengths of all residuals are preserved.
 
     Examples
     --------
@@ -186,11 +218,7 @@ def fewer_rows(features: Any, targets: FloatArray) -> tuple[FloatArray, FloatArr
     >>> features.shape, np.allclose(features.T @ targets, X.T @ y)
     ((3, 2), True)
     """
-    if isinstance(features, SparseRows):
-        return None
     cut, width = features.shape[1], features.shape[1] + targets.shape[1]
-    if len(features) <= 2 * width:
-        return None
     both = np.empty((len(features), width), order="F")
     both[:, :cut], both[:, cut:] = features, targets
     (factor,) = qr(both, mode="r", overwrite_a=True, check_finite=False)

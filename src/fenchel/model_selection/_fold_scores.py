@@ -10,6 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metaestimators import _safe_split
@@ -231,6 +232,37 @@ def scores_of_rows(model: Any, grid: Grid, data: Data) -> Scores:
             model.set_params(**other, **point).check_parameters()
             both[:, i, j] = model.leave_one_out_scores(prepared, alphas)
     return Scores(both[0], both[1], 0)
+
+
+class _MinusSquares(NamedTuple):
+    """Minus the mean squared error, without scikit-learn's checks of each pair of arrays.
+
+    These take longer than fits with few rows.
+    """
+
+    checked: Any
+    """scikit-learn's scorer, which says what is wrong with arrays."""
+
+    def __call__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        targets = np.asarray(y)
+        if targets.dtype.kind == "f":
+            predicted = model.predict(X)
+            if predicted.shape == targets.shape:
+                squares = (predicted - targets) ** 2
+                score = -float(np.average(squares, axis=0, weights=sample_weight).mean())
+                if np.isfinite(score):
+                    return score
+        return float(self.checked(model, X, y, **weights))
+
+
+def scorer_of(estimator: Any, scoring: Any) -> Any:
+    """What returns the score of a model on rows that are held out; larger is better."""
+    if scoring is None:
+        return search_score
+    scorer = check_scoring(estimator, scoring=scoring)
+    plain = isinstance(scoring, str) and scoring == "neg_mean_squared_error"
+    return _MinusSquares(scorer) if plain else scorer
 
 
 def search_score(model: Any, X: Any, y: Any, **weights: Any) -> float:

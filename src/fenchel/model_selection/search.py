@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import get_scorer_names
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
@@ -35,9 +35,9 @@ from fenchel.model_selection._candidates import Grid, column, make_grid
 from fenchel.model_selection._fold_scores import (
     Data,
     Scores,
+    scorer_of,
     scores_of_fold,
     scores_of_rows,
-    search_score,
 )
 from fenchel.model_selection._folds import check_groups
 from fenchel.model_selection._progress import Told
@@ -358,7 +358,7 @@ class PathSearchCV(
         if self._leaves_one_out():
             return [delayed(scores_of_rows)(model, grid, data) for model in models]
         scoring = self._scoring()
-        scorer = search_score if scoring is None else check_scoring(estimator, scoring=scoring)
+        scorer = scorer_of(estimator, scoring)
         folds = data.folds(self.cv, groups)
         return [
             delayed(scores_of_fold)(model, grid, data, *fold, scorer)

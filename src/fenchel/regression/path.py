@@ -143,7 +143,7 @@ def lasso_path(
     check_targets(y)
     weight = check_weights(X, sample_weight)
     rows = CentredRows.of(X, y[:, None], weight, bool(fit_intercept))
-    features, targets = rows.weighted()
+    features, targets = rows.weighted
     alphas, coefs = knots(features, targets[:, 0])
     sound = sound_knots(features, targets, alphas, coefs)
     alphas, coefs = alphas[:sound], coefs[:sound]

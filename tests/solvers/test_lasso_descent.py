@@ -1,0 +1,115 @@
+"""The Lasso by sweeps: of all columns, of their products, and of some of many columns."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import enet_path
+
+from fenchel import Lasso
+from fenchel.design import CentredRows
+from fenchel.norm_problem import NormProblem
+from fenchel.norms import GroupNorm
+from fenchel.solvers import LassoDescent
+
+
+def problem(n, d, share, *, weighted=False, outputs=1, seed=0):
+    """Correlated columns; twenty of them matter."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d)) + 0.5 * random.normal(size=(n, 1))
+    y = X[:, :20].sum(axis=1)[:, None] + random.normal(size=(n, outputs))
+    weight = random.integers(1, 4, size=n).astype(float) if weighted else np.ones(n)
+    rows = CentredRows.of(X, y, weight, fit_intercept=True)
+    features, targets = rows.weighted
+    strength = share * np.abs(features.T @ targets).max() / n
+    return NormProblem.of(rows, GroupNorm(np.arange(d), 1.0, 1.0), float(strength))
+
+
+def precise(case):
+    _, coefs, _ = enet_path(
+        case.features,
+        case.targets[:, 0],
+        l1_ratio=1.0,
+        alphas=[case.strength],
+        tol=1e-13,
+        max_iter=200_000,
+    )
+    return coefs
+
+
+CASES = {
+    "few columns, tall": (400, 30, 0.01),
+    "few columns, not tall": (60, 40, 0.01),
+    "some of many columns, tall": (1500, 600, 0.02),
+    "some of many columns, wide": (100, 900, 0.05),
+    "nearly all of many columns": (300, 650, 0.001),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_the_solution_is_that_of_long_sweeps(case, weighted):
+    asked = problem(*case, weighted=weighted)
+    found = LassoDescent(1e-11).solve(asked)
+    assert found.status.converged
+    assert found.certificate.relative_gap <= 1e-11
+    known = precise(asked)
+    np.testing.assert_allclose(found.weights, known, atol=2e-5 * np.abs(known).max())
+    loss = asked.certify(known).certificate.primal
+    assert found.certificate.primal <= loss + 1e-10 * asked.baseline
+
+
+@pytest.mark.parametrize("shape", [(400, 30), (1500, 600), (100, 900)])
+def test_a_warm_start_that_is_the_solution_takes_few_sweeps(shape):
+    asked = problem(*shape, 0.05)
+    solver = LassoDescent(1e-8)
+    cold = solver.solve(asked)
+    again = solver.solve(asked, cold.weights)
+    assert again.n_iter <= 2 < cold.n_iter
+    assert again.certificate.relative_gap <= 1e-8
+    near = solver.solve(replace(asked, strength=0.95 * asked.strength), cold.weights)
+    assert near.certificate.relative_gap <= 1e-8
+
+
+def test_products_of_nearly_collinear_columns_are_not_the_last_word():
+    random = np.random.default_rng(0)
+    one = random.normal(size=(300, 1))
+    X = one + 1e-9 * random.normal(size=(300, 20))
+    y = X[:, 0] + 1e9 * 0.01 * (X[:, 1] - X[:, 2]) + 0.1 * random.normal(size=300)
+    model = Lasso(1e-9, tol=1e-9, max_iter=100_000).fit(X, y)
+    assert model.status_.converged
+    assert 0.0 <= model.certificate_.relative_gap <= 1e-9
+
+
+@pytest.mark.parametrize("shape", [(400, 30), (1500, 600), (100, 900)])
+@pytest.mark.parametrize("most", [1, 11, 25])
+def test_sweeps_are_no_more_than_asked_for(shape, most):
+    asked = problem(*shape, 1e-3)
+    found = LassoDescent(1e-14, max_iter=most).solve(asked)
+    assert found.n_iter <= most
+    assert found.certificate.gap >= 0.0
+
+
+def test_rows_keep_what_several_strengths_need():
+    """Products of columns, for instance, are the same objects for all of a path."""
+    asked = problem(200, 10, 0.1)
+    other = NormProblem.of(asked.rows, asked.norm, 0.5 * asked.strength)
+    assert asked.products is other.products
+    assert asked.pulled is other.pulled
+    assert asked.output(0) is asked
+    assert asked.reduced().features is other.reduced().features
+
+
+def test_products_are_those_of_the_outputs_and_columns_of_a_problem():
+    asked = problem(200, 10, 0.1, outputs=3)
+    one, some = asked.output(2), asked.output(2).of_columns(np.array([1, 4, 5]))
+    for part, columns, targets in (
+        (one, slice(None), asked.targets[:, 2:]),
+        (some, [1, 4, 5], asked.targets[:, 2:]),
+    ):
+        X = asked.features[:, columns]
+        np.testing.assert_allclose(part.pulled, X.T @ targets)
+        np.testing.assert_allclose(part.products, X.T @ X)
+        fewer = part.reduced()
+        assert len(fewer.targets) == X.shape[1] + 1
+        np.testing.assert_allclose(fewer.features.T @ fewer.targets, X.T @ targets)
