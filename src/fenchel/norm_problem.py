@@ -241,14 +241,9 @@ class NormProblem:
         """Return the problem of one output, with the same strength."""
         return self if self.n_outputs == 1 else replace(self, targets=self.targets[:, j : j + 1])
 
-    @property
-    def has_fewer_rows(self) -> bool:
-        """Whether there is an equivalent problem on fewer rows."""
-        return are_many(self.features, self.n_outputs)
-
     def reduced(self) -> NormProblem:
         """The equivalent problem on d + outputs rows, if those are fewer."""
-        if not self.has_fewer_rows:
+        if not are_many(self.features, self.n_outputs):
             return self
         kept = self._kept
         features, targets = kept.fewer if kept else fewer_rows(self.features, self.targets)

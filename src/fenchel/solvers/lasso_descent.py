@@ -86,19 +86,18 @@ class LassoDescent(CheckedWhenMade):
             yield Iterate(sweeps, problem.certify(weights))
             yield from NormFista(self.tol, self.max_iter).iterates(problem, weights, sweeps)
             return
-        d, size = len(weights), 0
+        d, size = len(weights), _FIRST_COLUMNS
         if d > _ALL:
             certified = problem.certify(weights)
             yield Iterate(0, certified)
-        while size < d and sweeps < self.max_iter:
-            most = max(size, _FIRST_COLUMNS, 2 * int(np.count_nonzero(weights)))
-            size = d if d <= _ALL else min(most, d)
-            tol = self.tol
-            if size < d:
-                tol = max(tol, _ROUGH * certified.certificate.relative_gap)
+        while sweeps < self.max_iter:
+            needed = max(size, 2 * int(np.count_nonzero(weights)))
+            size = d if d <= _ALL else min(needed, d)
+            gap = np.inf if size == d else certified.certificate.relative_gap
+            tol = self.tol if size == d else max(self.tol, _ROUGH * gap)
             columns = _most_pulled(problem, weights, size)
             part = problem if columns is None else problem.of_columns(columns)
-            for limit, by_products in self._phases(problem, size, start is None):
+            for limit, by_products in self._phases(part, size == d, start is None):
                 if sweeps >= self.max_iter:
                     break
                 own = weights if columns is None else weights[columns]
@@ -107,20 +106,22 @@ class LassoDescent(CheckedWhenMade):
                 weights, sweeps = _among(problem, found, columns), sweeps + more
                 certified = problem.certify(weights)
                 yield Iterate(sweeps, certified)
-            if tol == self.tol and size < d:
-                size = min(2 * size, d - 1)
+            if size == d:
+                break
+            if tol == self.tol or not certified.certificate.relative_gap < gap:
+                size *= 2  # these columns can do no more
         if min(problem.features.shape) <= _PATH_SIZE:
             yield Iterate(sweeps, problem.certify(on_path(problem)[1]))
 
-    def _phases(self, problem: NormProblem, size: int, cold: bool) -> list[tuple[int, bool]]:
-        """Numbers of sweeps of so many columns, and whether these are with their products.
+    def _phases(self, problem: NormProblem, every: bool, cold: bool) -> list[tuple[int, bool]]:
+        """Numbers of sweeps of some or all columns, and whether these are with their products.
 
         The last ones of all columns are without: products of nearly collinear ones lose digits.
         """
-        plain, every = (self.max_iter, False), size == problem.features.shape[1]
-        if size > len(problem.targets):
+        (n, d), plain = problem.features.shape, (self.max_iter, False)
+        if d > n:
             return [plain]
-        first = [(_FIRST_SWEEPS, False)] if cold and size <= _ALL and every else []
+        first = [(_FIRST_SWEEPS, False)] if every and cold and d <= _ALL else []
         return [*first, (self.max_iter, True), *([plain] if every else [])]
 
     def _descend(
