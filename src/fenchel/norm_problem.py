@@ -231,9 +231,9 @@ class NormProblem:
         return weights * (self.strength / size) if size > self.strength else weights
 
     def of_columns(self, columns: IntArray) -> NormProblem:
-        """Return the problem with some columns of an array X, for norms that sum all entries."""
+        """Return the problem with some columns of an array X, of whole groups."""
         part = np.asfortranarray(self.features[:, columns])
-        labels = np.arange(len(columns))
+        labels = np.unique(self.norm.labels[columns], return_inverse=True)[1]
         norm = GroupNorm(labels, self.norm.q, self.norm.p)
         return replace(self, features=part, norm=norm, sizes=None)
 

@@ -1,4 +1,4 @@
-"""The Lasso by sweeps: of all columns, of their products, and of some of many columns."""
+"""The Lasso by sweeps of columns or of their products, and some of many columns for any groups."""
 
 from dataclasses import replace
 
@@ -10,7 +10,8 @@ from fenchel import Lasso
 from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
-from fenchel.solvers import LassoDescent
+from fenchel.solvers import LassoDescent, NormFista
+from fenchel.solvers.some_columns import on_some_columns
 
 
 def problem(n, d, share, *, weighted=False, outputs=1, seed=0):
@@ -113,3 +114,56 @@ def test_products_are_those_of_the_outputs_and_columns_of_a_problem():
         fewer = part.reduced()
         assert len(fewer.targets) == X.shape[1] + 1
         np.testing.assert_allclose(fewer.features.T @ fewer.targets, X.T @ targets)
+
+
+def grouped(q, *, outputs=1, n=120, d=800, seed=0):
+    """Groups of one to five columns, of which a few matter."""
+    random = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(d), random.integers(1, 6, size=d))[:d]
+    labels = random.permutation(labels)
+    X = random.normal(size=(n, d)) + 0.5 * random.normal(size=(n, 1))
+    y = X[:, labels < 6].sum(axis=1)[:, None] + random.normal(size=(n, outputs))
+    rows = CentredRows.of(X, y, np.ones(n), fit_intercept=True)
+    norm = GroupNorm(labels, q, 1.0)
+    strength = 0.05 * norm.dual.value(rows.features.T @ rows.targets) / n
+    return NormProblem.of(rows, norm, float(strength))
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("q", [1.0, 1.5, 2.0, np.inf])
+def test_groups_of_many_columns_are_solved_as_with_all_in_each_step(q, outputs, monkeypatch):
+    asked = grouped(q, outputs=outputs)
+    shapes, on_all = [], NormFista._on_all
+
+    def noted(self, problem, *more):
+        shapes.append(problem.features.shape[1])
+        yield from on_all(self, problem, *more)
+
+    monkeypatch.setattr(NormFista, "_on_all", noted)
+    found = NormFista(1e-8).solve(asked)
+    assert found.status.converged
+    assert 100 <= max(shapes) < 800
+    monkeypatch.setattr("fenchel.solvers.norm_fista.on_some_columns", without)
+    shapes.clear()
+    known = NormFista(1e-8).solve(asked)
+    assert set(shapes) == {800}
+    bound = 2e-8 * asked.baseline
+    assert found.certificate.primal == pytest.approx(known.certificate.primal, abs=bound)
+    assert asked.certify(found.weights).certificate.relative_gap <= 1e-8
+    used = asked.norm.lengths(found.weights) > 0.0
+    assert 6 <= used.sum() < 100
+
+
+def without(problem, weights, tol, most, solve, steps=0):
+    """All columns at once."""
+    return weights, steps
+    yield
+
+
+def test_bounds_and_other_norms_take_all_columns():
+    asked = grouped(2.0)
+    for other in (
+        replace(asked, strength=1.0, constrained=True),
+        replace(asked, norm=GroupNorm(asked.norm.labels, 2.0, 2.0)),
+    ):
+        assert list(on_some_columns(other, other.zero(), 1e-6, 10, solve=None)) == []

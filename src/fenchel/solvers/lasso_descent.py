@@ -10,7 +10,7 @@ from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._threads import without_warnings
-from fenchel._typing import FloatArray, IntArray
+from fenchel._typing import FloatArray
 from fenchel._validation import CheckedWhenMade
 from fenchel.certificate import Callback, Certified
 from fenchel.design import SparseRows
@@ -19,13 +19,10 @@ from fenchel.solvers.base import Solution, solution_of
 from fenchel.solvers.lars import needs_the_lasso, on_path
 from fenchel.solvers.loop import Iterate, Loop
 from fenchel.solvers.norm_fista import REMEDY, NormFista
+from fenchel.solvers.some_columns import MANY, on_some_columns
 
 _PATH_SIZE = 2000  # rows or columns up to which the path is a remedy for slow descent
 _FIRST_SWEEPS = 10  # the products of all columns take about as long, and easy fits end before
-_ALL, _FIRST_COLUMNS = 500, 100
-# Times the gap of all columns, to which the problem of some is solved. Of 0.003 to 0.1, this was
-# among the fastest for eight problems of 300 to 2000 rows and 400 to 20 000 columns.
-_ROUGH = 0.03
 
 
 @dataclass(frozen=True)
@@ -86,43 +83,34 @@ class LassoDescent(CheckedWhenMade):
             yield Iterate(sweeps, problem.certify(weights))
             yield from NormFista(self.tol, self.max_iter).iterates(problem, weights, sweeps)
             return
-        d, size = len(weights), _FIRST_COLUMNS
-        if d > _ALL:
-            certified = problem.certify(weights)
-            yield Iterate(0, certified)
-        while sweeps < self.max_iter:
-            needed = max(size, 2 * int(np.count_nonzero(weights)))
-            size = d if d <= _ALL else min(needed, d)
-            gap = np.inf if size == d else certified.certificate.relative_gap
-            tol = self.tol if size == d else max(self.tol, _ROUGH * gap)
-            columns = _most_pulled(problem, weights, size)
-            part = problem if columns is None else problem.of_columns(columns)
-            for limit, by_products in self._phases(part, size == d, start is None):
-                if sweeps >= self.max_iter:
-                    break
-                own = weights if columns is None else weights[columns]
-                left = min(limit, self.max_iter - sweeps)
-                found, more = self._descend(part, own, tol, left, by_products)
-                weights, sweeps = _among(problem, found, columns), sweeps + more
-                certified = problem.certify(weights)
-                yield Iterate(sweeps, certified)
-            if size == d:
-                break
-            if tol == self.tol or not certified.certificate.relative_gap < gap:
-                size *= 2  # these columns can do no more
+
+        def solve(
+            part: NormProblem, own: FloatArray, tol: float, most: int
+        ) -> tuple[FloatArray, int]:
+            return self._descend(part, own, tol, most, by_products=_are_few(part))
+
+        weights, sweeps = yield from on_some_columns(
+            problem, weights, self.tol, self.max_iter, solve
+        )
+        for most, by_products in self._phases(problem, start is None):
+            if sweeps < self.max_iter:
+                left = min(most, self.max_iter - sweeps)
+                weights, more = self._descend(problem, weights, self.tol, left, by_products)
+                sweeps += more
+                yield Iterate(sweeps, problem.certify(weights))
         if min(problem.features.shape) <= _PATH_SIZE:
             yield Iterate(sweeps, problem.certify(on_path(problem)[1]))
 
-    def _phases(self, problem: NormProblem, every: bool, cold: bool) -> list[tuple[int, bool]]:
-        """Numbers of sweeps of some or all columns, and whether these are with their products.
+    def _phases(self, problem: NormProblem, cold: bool) -> list[tuple[int, bool]]:
+        """Numbers of sweeps, and whether these are with the products of columns.
 
-        The last ones of all columns are without: products of nearly collinear ones lose digits.
+        The last ones are without: products of nearly collinear columns lose digits.
         """
-        (n, d), plain = problem.features.shape, (self.max_iter, False)
-        if d > n:
+        plain = (self.max_iter, False)
+        if not _are_few(problem):
             return [plain]
-        first = [(_FIRST_SWEEPS, False)] if every and cold and d <= _ALL else []
-        return [*first, (self.max_iter, True), *([plain] if every else [])]
+        first = [(_FIRST_SWEEPS, False)] if cold and problem.features.shape[1] <= MANY else []
+        return [*first, (self.max_iter, True), plain]
 
     def _descend(
         self,
@@ -166,19 +154,7 @@ class LassoDescent(CheckedWhenMade):
         return weights, int(sweeps[0])
 
 
-def _most_pulled(problem: NormProblem, weights: FloatArray, size: int) -> IntArray | None:
-    """The columns that have a weight and those of the steepest slopes; None for all."""
-    if size == len(weights):
-        return None
-    pull = np.abs(problem.features.T @ (problem.targets - problem.features @ weights))[:, 0]
-    pull[weights[:, 0] != 0.0] = np.inf
-    return np.sort(np.argpartition(pull, -size)[-size:])
-
-
-def _among(problem: NormProblem, some: FloatArray, columns: IntArray | None) -> FloatArray:
-    """Weights of all columns, zero but for some."""
-    if columns is None:
-        return some
-    weights = problem.zero()
-    weights[columns] = some
-    return weights
+def _are_few(problem: NormProblem) -> bool:
+    """Whether sweeps are faster with the products of the columns."""
+    rows, columns = problem.features.shape
+    return columns <= rows

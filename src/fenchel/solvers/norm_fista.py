@@ -19,9 +19,11 @@ from fenchel.norm_problem import NormProblem
 from fenchel.solvers.accelerated import Accelerated, Moving
 from fenchel.solvers.base import Solution, solution_of
 from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.some_columns import on_some_columns
 
 REMEDY = "increase max_iter or tol, or scale the columns of X"
 _DENSE = 500  # up to this size the largest eigenvalue is cheap
+_ROUND = 500  # steps with some columns, before it looks at all
 _MARGIN = 0.9  # of the tolerance: what rounding may cost where many rows are turned into few
 
 
@@ -35,7 +37,8 @@ class NormFista(CheckedWhenMade):
     V is W^+ with momentum and L the largest eigenvalue of XᵀX/m. If the penalty is a sum over
     groups, L is that of columns divided by their lengths, times the squares of the lengths, and
     units do not matter; the lengths are the largest of each group unless q is 1 or 2. For a bound,
-    the prox is the projection on the ball.
+    the prox is the projection on the ball. For such a sum and more than 500 columns, steps are of
+    the groups that matter, as long as these have less than all columns.
 
     Parameters
     ----------
@@ -90,21 +93,38 @@ class NormFista(CheckedWhenMade):
 
         Steps are counted from ``before``.
         """
-        small = problem.reduced()
+        small, most = problem.reduced(), before + self.max_iter
         start = small.inside(start)
-        with threads_that_pay(small.features.size // 10_000):  # products with few columns
-            yield Iterate(before, small.certify(start))
-            sizes = _sizes(small)
-            features, targets, count = small.features, small.targets, small.count
+        start, before = yield from on_some_columns(
+            small, start, self.tol, most, self._solved, before
+        )
+        yield from self._on_all(small, start, before, most)
+
+    def _solved(
+        self, part: NormProblem, own: FloatArray, tol: float, most: int
+    ) -> tuple[FloatArray, int]:
+        """Weights of a part, and the number of steps."""
+        loop: Loop[Certified] = Loop(tol)
+        best = loop.run(self._on_all(part, own, 0, min(most, _ROUND)))
+        return best.weights, max(loop.count, 1)
+
+    def _on_all(
+        self, problem: NormProblem, start: FloatArray, before: int, most: int
+    ) -> Iterator[Iterate[Certified]]:
+        """Yield points, with all columns in each step."""
+        with threads_that_pay(problem.features.size // 10_000):  # products with few columns
+            yield Iterate(before, problem.certify(start))
+            sizes = _sizes(problem)
+            features, targets, count = problem.features, problem.targets, problem.count
 
             def step(ahead: Moving) -> Moving:
                 gradient = features.T @ (targets - features @ ahead[0]) / count
-                return (small.nearest(ahead[0] + sizes * gradient, sizes),)
+                return (problem.nearest(ahead[0] + sizes * gradient, sizes),)
 
             for done, weights in Accelerated(
-                step, (start,), check=self.check, max_iter=self.max_iter, weight=1.0 / sizes
+                step, (start,), check=self.check, max_iter=most - before, weight=1.0 / sizes
             ):
-                yield Iterate(before + done, small.certify(small.inside(weights)))
+                yield Iterate(before + done, problem.certify(problem.inside(weights)))
 
 
 def solved_on_fewer_rows(
