@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from sklearn import config_context
@@ -11,13 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray
-from fenchel._validation import CheckedWhenMade
-from fenchel.certificate import Callback, Certified
+from fenchel.certificate import Certified
 from fenchel.design import SparseRows
 from fenchel.norm_problem import NormProblem
-from fenchel.solvers.base import Solution, solution_of
+from fenchel.solvers.base import LoopSolver
 from fenchel.solvers.lars import needs_the_lasso, on_path
-from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.loop import Iterate
 from fenchel.solvers.norm_fista import REMEDY, NormFista
 from fenchel.solvers.some_columns import MANY, on_some_columns
 
@@ -26,7 +26,7 @@ _FIRST_SWEEPS = 10  # the products of all columns take about as long, and easy f
 
 
 @dataclass(frozen=True)
-class LassoDescent(CheckedWhenMade):
+class LassoDescent(LoopSolver):
     """Lasso by scikit-learn's coordinate descent, or by the path if that does not converge.
 
     If there are many more rows than columns and the first sweeps are not enough, it goes on with
@@ -54,6 +54,8 @@ class LassoDescent(CheckedWhenMade):
     array([1.85, 0.  ])
     """
 
+    remedy: ClassVar[str] = REMEDY
+    unit: ClassVar[str] = "sweeps"
     tol: float = 1e-6
     max_iter: int = 10_000
 
@@ -63,20 +65,10 @@ class LassoDescent(CheckedWhenMade):
             return "needs a penalty in place of a bound; Lars takes both"
         return needs_the_lasso(problem)
 
-    def solve(
-        self,
-        problem: NormProblem,
-        warm_start: FloatArray | None = None,
-        callback: Callback | None = None,
-    ) -> Solution:
-        """Return the best certified weights; a warm start is a sign of a path."""
-        loop: Loop[Certified] = Loop(self.tol, callback)
-        loop.run(self._iterates(problem, warm_start))
-        return solution_of(loop, loop.status(REMEDY, "sweeps"))
-
     def _iterates(
         self, problem: NormProblem, start: FloatArray | None
     ) -> Iterator[Iterate[Certified]]:
+        """Yield points; a start is a sign of a path, whose fits share the products of columns."""
         weights, sweeps = problem.zero() if start is None else start, 0
         if isinstance(problem.features, SparseRows):
             weights, sweeps = self._descend(problem, weights, self.tol)
