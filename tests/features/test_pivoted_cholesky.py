@@ -6,7 +6,15 @@ from sklearn.gaussian_process import kernels as sk
 
 import fenchel.features.pivoted_cholesky as module
 from fenchel.features import PivotedCholesky
-from fenchel.kernels import Callable, Gaussian, Laplacian, Linear, Matern, Polynomial
+from fenchel.kernels import (
+    Callable,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    ScalarKernel,
+)
 
 
 def rows(n, d, seed=0):
@@ -303,16 +311,27 @@ def test_noise_is_no_kernel_of_two_rows():
         PivotedCholesky(sk.RBF() + sk.WhiteKernel(0.1)).fit(rows(20, 2))
 
 
-def test_kernel_values_of_a_function_are_left_alone():
+class Keeping(ScalarKernel):
+    """A kernel whose values of many rows are an array that it keeps."""
+
+    def __init__(self, values=None):
+        self.values = values
+
+    def _evaluate(self, X, Y):
+        return self.values if len(X) == len(Y) == 100 else Laplacian(1.0)(X, Y)
+
+
+@pytest.mark.parametrize("of_a_function", [True, False])
+def test_kernel_values_that_are_in_use_elsewhere_are_left_alone(of_a_function):
     X = rows(100, 3)
     values = Laplacian(1.0)(X)
-    known = values.copy()
-
-    def function(A, B):
-        return values if A.shape == B.shape == X.shape else Laplacian(1.0)(A, B)
-
-    phi = PivotedCholesky(function)
-    features = phi.fit_transform(X)
+    known, kernel = values.copy(), Keeping(values)
+    phi = PivotedCholesky(kernel._evaluate if of_a_function else kernel)
+    phi.kernel_ = phi._resolved_kernel(X)
+    if not of_a_function:  # clones have copies of their parameters
+        phi.kernel_.values = values
+    features = phi._fit(X)
+    phi.rank_ = features.shape[1]
     assert phi.rank_ == 100  # by LAPACK, which overwrites what it is given
     np.testing.assert_array_equal(values, known)
     np.testing.assert_allclose(features @ features.T, known, atol=1e-12)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.linear_model import enet_path
 
-from fenchel import Lasso
 from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
@@ -72,14 +71,27 @@ def test_a_warm_start_that_is_the_solution_takes_few_sweeps(shape):
     assert near.certificate.relative_gap <= 1e-8
 
 
-def test_products_of_nearly_collinear_columns_are_not_the_last_word():
-    random = np.random.default_rng(0)
-    one = random.normal(size=(300, 1))
-    X = one + 1e-9 * random.normal(size=(300, 20))
-    y = X[:, 0] + 1e9 * 0.01 * (X[:, 1] - X[:, 2]) + 0.1 * random.normal(size=300)
-    model = Lasso(1e-9, tol=1e-9, max_iter=100_000).fit(X, y)
-    assert model.status_.converged
-    assert 0.0 <= model.certificate_.relative_gap <= 1e-9
+def test_products_that_have_lost_digits_are_not_the_last_word(monkeypatch):
+    asked = problem(400, 30, 0.01)
+    noise = 1e-4 * np.random.default_rng(0).normal(size=(30, 30))
+    inexact = asked.products * (1.0 + noise + noise.T)
+    monkeypatch.setattr(NormProblem, "products", inexact)
+    monkeypatch.setattr("fenchel.solvers.lasso_descent._PATH_SIZE", 0)  # no other remedy
+    found = LassoDescent(1e-11).solve(asked, asked.zero())
+    assert found.status.converged
+    np.testing.assert_allclose(found.weights, precise(asked), atol=1e-5)
+
+
+def test_columns_that_can_do_no_more_are_joined_by_others():
+    asked, sizes = problem(100, 900, 0.05), []
+
+    def idle(part, weights, tol, most):
+        sizes.append(part.features.shape[1])
+        return weights, 1
+
+    points = list(on_some_columns(asked, asked.zero(), 1e-6, 50, idle))
+    assert sizes == [100, 200, 400, 800]  # and then all
+    assert [point.n_iter for point in points] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("shape", [(400, 30), (1500, 600), (100, 900)])

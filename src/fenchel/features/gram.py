@@ -27,6 +27,7 @@ UNEXPLAINED = 1e-6
 _NEGATIVE = 1e-8
 _TILE = 512  # rows: 2 MiB of kernel values, and as much again within the kernel
 PROBES = 500
+_PACKAGES = ("fenchel", "sklearn")  # whose kernels return a new array at each call
 
 
 class Gram:
@@ -56,8 +57,8 @@ class Gram:
 
     @property
     def shares_values(self) -> bool:
-        """Whether arrays of kernel values may be in use elsewhere, as those of functions."""
-        return self.given or unproved(self.kernel)
+        """Whether arrays of kernel values may be in use elsewhere: a kernel may keep them."""
+        return self.given or not _makes_new_arrays(self.kernel)
 
     @property
     def in_pieces(self) -> bool:
@@ -134,6 +135,13 @@ class Gram:
 def unproved(kernel: Any) -> bool:
     """Whether a kernel has a part that may not be positive semi-definite."""
     return isinstance(kernel, (Callable, Precomputed)) or any(map(unproved, parts_of(kernel)))
+
+
+def _makes_new_arrays(kernel: Any) -> bool:
+    """Whether a kernel and its parts are of this package or of scikit-learn."""
+    package = type(kernel).__module__.partition(".")[0]
+    known = package in _PACKAGES and not isinstance(kernel, Callable)
+    return known and all(map(_makes_new_arrays, parts_of(kernel)))
 
 
 def not_positive(lowest: float) -> ValueError:

@@ -98,9 +98,29 @@ class PivotedCholesky(FeatureMap):
         return self._kept(gram, self._completed(gram, start))
 
     def beyond(self, X: FloatArray, features: FloatArray) -> FloatArray:
-        """Continue a factorization that a smaller ``rank`` ended; ``features`` are its own.
+        """Continue a factorization that a smaller ``rank`` ended.
 
-        The rows are those of :meth:`fit_transform`, after validation.
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The rows of :meth:`fit_transform`, as they are after its validation.
+        features : ndarray of shape (n_samples, rank_)
+            What it returned.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rank_)
+            More features, for the present ``rank``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fenchel.features import PivotedCholesky
+        >>> X = np.linspace(0, 1, 1000)[:, None]
+        >>> begun = PivotedCholesky("gaussian", rank=5)
+        >>> features = begun.fit_transform(X)
+        >>> begun.set_params(rank=None).beyond(X, features).shape
+        (1000, 13)
         """
         gram = self._gram(X)
         left = gram.diagonal - np.einsum("ij,ij->i", features, features)

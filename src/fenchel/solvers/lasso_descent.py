@@ -29,7 +29,7 @@ _FIRST_SWEEPS = 10  # the products of all columns take about as long, and easy f
 class LassoDescent(LoopSolver):
     """Lasso by scikit-learn's coordinate descent, or by the path if that does not converge.
 
-    If there are many more rows than columns and the first sweeps are not enough, it goes on with
+    If there are no more columns than rows and the first sweeps are not enough, it goes on with
     the products of columns, which take less time than rows. Of more than 500 columns, those that
     matter are found by solving the problem with some of them, at first the 100 with the steepest
     slopes, until the certificate of all is good.
@@ -71,7 +71,7 @@ class LassoDescent(LoopSolver):
         """Yield points; a start is a sign of a path, whose fits share the products of columns."""
         weights, sweeps = problem.zero() if start is None else start, 0
         if isinstance(problem.features, SparseRows):
-            weights, sweeps = self._descend(problem, weights, self.tol)
+            weights, sweeps = self._descend(problem, weights, self.tol, self.max_iter)
             yield Iterate(sweeps, problem.certify(weights))
             yield from NormFista(self.tol, self.max_iter).iterates(problem, weights, sweeps)
             return
@@ -109,7 +109,7 @@ class LassoDescent(LoopSolver):
         problem: NormProblem,
         start: FloatArray,
         tol: float,
-        most: int | None = None,
+        most: int,
         by_products: bool = False,
     ) -> tuple[FloatArray, int]:
         """Weights (d, 1), and the number of sweeps, at most ``most``."""
@@ -138,7 +138,7 @@ class LassoDescent(LoopSolver):
                 coef_init=start[:, 0],
                 check_input=False,
                 return_n_iter=True,
-                max_iter=self.max_iter if most is None else most,
+                max_iter=most,
                 tol=0.45 * tol,  # of ‖y‖², the baseline is half of that
                 **options,
             )
