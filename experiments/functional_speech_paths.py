@@ -30,9 +30,15 @@ SMALL = 1e-2
 """The same in units of the best constant's, where no objective is known."""
 HALF = 0.5
 """Of its objective is the least that a bound counts as."""
+AHEAD = 0.3
+"""Of the tolerance is what the solver goes to for insensitive losses, whose solutions are then
+good enough for more of the strengths to come: three searches needed 0.57 to 0.69 times as many
+fits by it, and 0.86 to 0.90 times as many turns. For Huber losses these are 0.95 and 1.15."""
 TURNS = 2000
 HOPELESS = 1.25
 """Times the least error on a path so far: the rest of the path is left out from there on."""
+FAR = 2.0
+"""Times κ: no good start for a Huber loss are dual points of the square loss of larger curves."""
 EXACT = 1e-9
 
 
@@ -102,6 +108,11 @@ class Point(NamedTuple):
         """The point that is as far from here as the end is from the start."""
         return Point(*(a + (c - b) for a, b, c in zip(self, start, end, strict=True)))
 
+    @classmethod
+    def fourth(cls, first: Point, second: Point, third: Point) -> Point:
+        """The next of three equidistant points of a parabola."""
+        return cls(*(a + 3.0 * (c - b) for a, b, c in zip(first, second, third, strict=True)))
+
 
 class Judged(NamedTuple):
     """A point that is known for a problem, and how good it is."""
@@ -164,25 +175,31 @@ class Fold:
         return float(np.mean(np.sum(squares, axis=1, where=self.counted)))
 
     def turn_over(self) -> None:
-        """Begin the path of another strength."""
-        self.before, self.now, self.shadow = self.now, [], None
+        """Begin the path of another strength; forget one that these rows were left out of."""
+        self.before, self.now, self.shadow = self.now or self.before, [], None
 
-    def candidates(self, place: float) -> Iterator[Point]:
+    def candidates(self, place: float, curved: bool, far: bool) -> Iterator[Point]:
         """Points for a place of the path, made of those that are known.
 
         That of the last path with the difference that this path had from it at the place before,
-        and that of the last path as it is; where there is none, this path goes on as it did.
+        and that of the last path as it is. Where there is none, this path goes on as it did, as a
+        parabola if it is ``curved``; and where it begins ``far`` from the square loss, the
+        nearest point of the last path comes first.
         """
         shadow = self._on_last_path(place)
         before, self.shadow = self.shadow, shadow
-        if shadow is not None and before is not None and self.now:
-            yield self.now[-1][1].moved(before, shadow)
         if shadow is not None:
+            if before is not None and self.now:
+                yield self.now[-1][1].moved(before, shadow)
             yield shadow
+        elif curved and len(self.now) > 2:
+            yield Point.fourth(*(point for _, point in self.now[-3:]))
         elif len(self.now) > 1:
             yield self.now[-2][1].between(self.now[-1][1], 2.0)
         elif self.now:
             yield self.now[-1][1]
+        elif self.before and far:
+            yield min(self.before, key=lambda known: abs(known[0] - place))[1]
 
     def _on_last_path(self, place: float) -> Point | None:
         places = [at for at, _ in self.before]
@@ -202,7 +219,9 @@ class Fold:
         problem = self.problem(loss, alpha)
         unit = scale / (len(self.Y) * alpha)  # of coefficients
         best: Judged | None = None
-        for point in self.candidates(place):
+        huber = np.isfinite(loss.lipschitz)
+        far = not np.all(np.isfinite(loss.conjugate(square / FAR)))
+        for point in self.candidates(place, huber, far):
             best = self._judged(problem, point, scale, unit, best)
             if self._good(best):
                 break
@@ -216,7 +235,8 @@ class Fold:
             if best is not None:
                 fitted = unit * best.point.fitted
                 warm = WarmStart(scale * best.point.model, none, alpha, fitted)
-            solver = Splitting(self.tol * size / problem.baseline, TURNS)
+            tol = self.tol if huber else AHEAD * self.tol
+            solver = Splitting(tol * size / problem.baseline, TURNS)
             near = self._scaled(solver.solve(problem, warm), scale, unit)
         else:
             near = best.point

@@ -17,6 +17,8 @@ from numba.core.caching import FunctionCache
 _KNOWN = (0, 61), (0, 69)
 INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of functions for compiled ones alone, which spare what Python would call them by."""
+ORDER_IS_FREE = {"reassoc", "contract", "nsz"}
+"""Option ``fastmath`` of sums in the order of the processor's registers; NaN stays what it is."""
 _MESSAGE = (
     "fenchel: compiling for this machine, which takes some ten seconds and is kept for the next "
     "time"

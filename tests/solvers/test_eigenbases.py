@@ -52,11 +52,12 @@ def test_solutions_and_forms_are_those_of_the_matrix(output, tol):
     problem = curves(output)
     matrix, point = dense(problem), np.random.default_rng(1).standard_normal((N, P))
     bases = Eigenbases(problem, 1.0, tol)
-    solved, inside = bases.solve(point, bases.coordinates(point), 0.3)
+    image, inside = bases.image(bases.coordinates(point), 0.3)
+    solved = (point - image) / 0.3
     wanted = np.linalg.solve(matrix + 0.3 * np.eye(N * P), point.ravel()).reshape(N, P)
     apart = np.abs(solved - wanted).max()
     assert apart <= 1e-12 if tol == 0.0 else 1e-6 < apart < 0.1
-    np.testing.assert_allclose(inside, bases.coordinates(solved), atol=1e-12)
+    np.testing.assert_allclose(inside, bases.coordinates(image), atol=1e-12)
     whole = point.ravel() @ matrix @ point.ravel()
     found, rest = bases.square(bases.coordinates(point)), bases.rest(point)
     assert (rest is None) == (output == "smooth")
@@ -75,8 +76,8 @@ def test_weights_have_the_values_of_the_bases(output, tol, design):
     point = np.random.default_rng(2).standard_normal((N, P))
     bases = Eigenbases(problem, 1.0, tol)
     inside = bases.coordinates(point)
-    solved, _ = bases.solve(point, inside, 0.3)
-    image = point - 0.3 * solved  # the matrix times what was solved
+    image, _ = bases.image(inside, 0.3)
+    solved = (point - image) / 0.3  # the image is the matrix times that
     weights = bases.weights(bases.coordinates(solved))
     values = bases.root * problem.design.values(weights)
     np.testing.assert_allclose(values, image, atol=1e-12)
@@ -115,3 +116,23 @@ def test_what_is_linear_in_points_is_extrapolated_with_them():
         np.testing.assert_allclose(point[30:], sums @ point[:30], atol=1e-11)
     fixed = np.linalg.solve(np.eye(30) - matrix, shift)
     np.testing.assert_allclose(point[:30], fixed, atol=1e-8)
+
+
+def test_an_extrapolation_that_leads_to_a_much_longer_step_is_taken_back():
+    rng = np.random.default_rng(6)
+    first, second, step, last = rng.standard_normal((4, 30))
+    turn = Anderson(30)
+    turn(first, step, 1.0)
+    extrapolated = turn(second, last, 0.5)
+    assert np.abs(extrapolated - (second + last)).max() > 0.1
+    np.testing.assert_array_equal(turn(extrapolated, step, 6.0), second + last)
+    np.testing.assert_array_equal(turn(second + last, step, 0.4), second + last + step)
+
+
+def test_a_step_that_is_a_little_longer_is_not_taken_back():
+    rng = np.random.default_rng(6)
+    first, second, step, last = rng.standard_normal((4, 30))
+    turn = Anderson(30)
+    turn(first, step, 1.0)
+    extrapolated = turn(second, last, 0.5)
+    np.testing.assert_array_equal(turn(extrapolated, step, 4.0), extrapolated + step)

@@ -183,3 +183,19 @@ def test_a_prox_may_work_in_place():
     )
     assert one.status.converged
     np.testing.assert_allclose(one.dual, other.dual, rtol=0.0, atol=1e-14)
+
+
+def test_certificates_come_often_at_first_and_every_ten_turns_later():
+    """A search needs few turns for each of its fits, and should see at once that they are done.
+
+    It was every ten turns all along.
+    """
+    seen = []
+    problem = curves(1e-9, 1e-4, n=40, p=30)
+    Splitting(1e-300, 80, small=0).solve(
+        problem, None, lambda progress: seen.append(progress.iteration)
+    )
+    waits = np.diff(seen[1:])  # the first one is of the function zero
+    assert seen[1] == 2
+    assert waits.max() == 10
+    assert all(wait <= max(3, turn // 2) for wait, turn in zip(waits, seen[2:], strict=True))

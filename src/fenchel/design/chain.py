@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel._compiling import njit
+from fenchel._memory import empty
 from fenchel._typing import FloatArray
 
 _LEAST = 24  # outputs from which on recursions are faster than products with the matrix
@@ -93,8 +94,8 @@ class Smoother:
 
     def __call__(self, columns: FloatArray) -> FloatArray:
         """Apply the operator to columns (p, n)."""
-        found = np.ascontiguousarray(columns) * self._strengths
-        _solve(self._factors, self._pivots, found)
+        found = empty(columns.shape)
+        _solve(self._factors, self._pivots, self._strengths, np.ascontiguousarray(columns), found)
         return found
 
 
@@ -178,14 +179,21 @@ def _factor(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _solve(factors: FloatArray, pivots: FloatArray, columns: FloatArray) -> None:
-    """In place."""
+def _solve(
+    factors: FloatArray,
+    pivots: FloatArray,
+    strengths: FloatArray,
+    columns: FloatArray,
+    found: FloatArray,
+) -> None:
     p, n = columns.shape
+    for i in range(n):
+        found[0, i] = strengths[i] * columns[0, i]
     for j in range(1, p):
         for i in range(n):
-            columns[j, i] -= factors[j - 1, i] * columns[j - 1, i]
+            found[j, i] = strengths[i] * columns[j, i] - factors[j - 1, i] * found[j - 1, i]
     for i in range(n):
-        columns[p - 1, i] *= pivots[p - 1, i]
+        found[p - 1, i] *= pivots[p - 1, i]
     for j in range(p - 2, -1, -1):
         for i in range(n):
-            columns[j, i] = columns[j, i] * pivots[j, i] - factors[j, i] * columns[j + 1, i]
+            found[j, i] = found[j, i] * pivots[j, i] - factors[j, i] * found[j + 1, i]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fenchel._compiling import njit
+from fenchel._compiling import ORDER_IS_FREE, njit
 from fenchel._typing import FloatArray
 
 _MOST_COLUMNS, _LEAST_WIDTH = 6, 24
-_ORDER_IS_FREE = {"reassoc", "contract", "nsz"}  # sums in the order of the processor's registers
 
 
 def is_narrow(features: FloatArray, n_columns: int) -> bool:
@@ -34,7 +33,7 @@ def narrow_pull(features: FloatArray, push: FloatArray) -> FloatArray:
     return np.ascontiguousarray(found.T)
 
 
-@njit(cache=True, nogil=True, fastmath=_ORDER_IS_FREE)
+@njit(cache=True, nogil=True, fastmath=ORDER_IS_FREE)
 def _multiply(features: FloatArray, directions: FloatArray, out: FloatArray) -> None:
     m, r = features.shape
     p = len(directions)
@@ -57,7 +56,7 @@ def _multiply(features: FloatArray, directions: FloatArray, out: FloatArray) -> 
             j += 1
 
 
-@njit(cache=True, nogil=True, fastmath=_ORDER_IS_FREE)
+@njit(cache=True, nogil=True, fastmath=ORDER_IS_FREE)
 def _add_pull(features: FloatArray, push: FloatArray, out: FloatArray) -> None:
     m, r = features.shape
     fours = m - m % 4

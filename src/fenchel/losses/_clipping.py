@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fenchel._compiling import njit
+from fenchel._compiling import ORDER_IS_FREE, njit
 from fenchel._memory import empty
 from fenchel._typing import FloatArray
-
-_ORDER_IS_FREE = {"reassoc", "contract", "nsz"}  # sums in the order of the processor's registers
 
 
 def clipped(point: FloatArray, root: FloatArray, radius: float | FloatArray) -> FloatArray:
@@ -63,7 +61,7 @@ def _clip(point: FloatArray, root: FloatArray, radii: FloatArray, result: FloatA
             result[i, j] = -bound if value < -bound else value
 
 
-@njit(cache=True, nogil=True, fastmath=_ORDER_IS_FREE)
+@njit(cache=True, nogil=True, fastmath=ORDER_IS_FREE)
 def _bounded(residual: FloatArray, root: FloatArray, kappa: float, values: FloatArray) -> None:
     n, m = residual.shape
     own = len(root) > 1
@@ -78,7 +76,7 @@ def _bounded(residual: FloatArray, root: FloatArray, kappa: float, values: Float
         values[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=_ORDER_IS_FREE)
+@njit(cache=True, nogil=True, fastmath=ORDER_IS_FREE)
 def _excess(residual: FloatArray, root: FloatArray, epsilon: float, values: FloatArray) -> None:
     n, m = residual.shape
     own = len(root) > 1
@@ -94,7 +92,7 @@ def _excess(residual: FloatArray, root: FloatArray, epsilon: float, values: Floa
         values[i] = 0.5 * total
 
 
-@njit(cache=True, nogil=True, fastmath=_ORDER_IS_FREE)
+@njit(cache=True, nogil=True, fastmath=ORDER_IS_FREE)
 def _conjugates_of_bounded(
     dual: FloatArray, root: FloatArray, most: float, values: FloatArray
 ) -> None:
@@ -109,7 +107,7 @@ def _conjugates_of_bounded(
         values[i] = np.inf if outside > 0 else 0.5 * total
 
 
-@njit(cache=True, nogil=True, fastmath=_ORDER_IS_FREE)
+@njit(cache=True, nogil=True, fastmath=ORDER_IS_FREE)
 def _conjugates_of_excess(
     dual: FloatArray, root: FloatArray, epsilon: float, values: FloatArray
 ) -> None:

@@ -41,7 +41,7 @@ class Eigenbases:
     >>> design, targets = Gram(np.eye(2), np.eye(1)), np.ones((2, 1))
     >>> problem = Problem(Squared(), design, targets, np.ones(2), alpha=0.5, fit_intercept=False)
     >>> bases = Eigenbases(problem, 1.0, tol=1e-6)
-    >>> bases.solve(targets, bases.coordinates(targets), shift=1.0)[0]
+    >>> bases.image(bases.coordinates(targets), shift=1.0)[0]
     array([[0.5],
            [0.5]])
     """
@@ -64,32 +64,32 @@ class Eigenbases:
             self.shape = self._values.shape
         else:
             self.shape = (problem.n_outputs, len(self._rows))
-        self._smoother: tuple[float, Smoother] | None = None
+        self._shift = np.nan
+        self._shrinking: FloatArray
+        self._smoother: Smoother
         self.root = np.sqrt(problem.weight)[:, None]
 
-    def coordinates(self, values: FloatArray) -> FloatArray:
+    def coordinates(self, values: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Coordinates of a point (n, p) in the bases; in those of the rows if there is a chain."""
         if self._chain is None:
-            return self._left.T @ values @ self._right
-        return values.T @ self._left
+            return np.dot(self._left.T @ values, self._right, out=out)
+        return np.dot(values.T, self._left, out=out)
 
-    def solve(
-        self, values: FloatArray, inside: FloatArray, shift: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """(shift + M)⁻¹ values, (n, p), and its coordinates; ``inside`` are those of values."""
+    def image(self, inside: FloatArray, shift: float) -> tuple[FloatArray, FloatArray]:
+        """M (shift + M)⁻¹ v, (n, p), and its coordinates, from the coordinates of a point v."""
+        known = self._shift == shift
+        self._shift = shift
         if self._chain is None:
-            image = inside * (self._values / (self._values + shift))
-            solved = self._left @ image @ self._right.T
+            if not known:
+                self._shrinking = self._values / (self._values + shift)
+            found = np.multiply(inside, self._shrinking, out=empty(inside.shape))
+            left, right = self._left @ found, self._right.T
         else:
-            if self._smoother is None or self._smoother[0] != shift:
-                self._smoother = shift, self._chain.smoother(self._rows / shift)
-            image = self._smoother[1](inside)
-            solved = np.dot(self._left, image.T, out=empty(values.shape))
-        np.subtract(values, solved, out=solved)
-        solved /= shift
-        left = inside - image
-        left /= shift
-        return solved, left
+            if not known:
+                self._smoother = self._chain.smoother(self._rows / shift)
+            found = self._smoother(inside)
+            left, right = self._left, found.T
+        return np.dot(left, right, out=empty((left.shape[0], right.shape[1]))), found
 
     def square(self, inside: FloatArray) -> float:
         """Return vᵀ M v of a point v from its coordinates, without what the bases leave out."""
