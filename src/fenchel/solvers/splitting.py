@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod
+from math import prod, sqrt
 from typing import ClassVar, Self
 
 import numpy as np
@@ -191,7 +190,7 @@ class _Turns:
             step = _Both.empty(shape, bases)
             np.multiply(root, dual, out=work)
             inside = bases.coordinates(work, out=empty(bases.shape))
-            length = math.sqrt(_apart(work, smooth, _RELAXATION, step.values))
+            length = sqrt(_apart(work, smooth, _RELAXATION, step.values))
             _apart(inside, near, _RELAXATION, step.inside)
             waited += 1
             if length <= goal or waited >= _wait(iteration) or iteration == limit:
