@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from fenchel.design import Gram, Masked, Plain
-from fenchel.losses import CurveHuber, Squared
+from fenchel.losses import CurveHuber, Pinball, Squared
 from fenchel.problem import Problem
 from fenchel.solvers import Splitting, WarmStart
 
@@ -199,3 +199,16 @@ def test_certificates_come_often_at_first_and_every_ten_turns_later():
     assert seen[1] == 2
     assert waits.max() == 10
     assert all(wait <= max(3, turn // 2) for wait, turn in zip(waits, seen[2:], strict=True))
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_targets_may_be_one_column_for_all_outputs_and_in_any_order(same):
+    problem, levels = curves(1e-3, 0.1), np.linspace(0.1, 0.9, P)
+    column = problem.targets[:, :1]
+    whole = np.repeat(column, P, axis=1)
+    wanted = Splitting(1e-6).solve(replace(problem, loss=Pinball(levels), targets=whole))
+    assert wanted.status.converged
+    other = column if same else np.asfortranarray(whole)
+    found = Splitting(1e-6).solve(replace(problem, loss=Pinball(levels), targets=other))
+    np.testing.assert_array_equal(found.dual, wanted.dual)
+    assert found.n_iter == wanted.n_iter

@@ -171,10 +171,11 @@ class _Turns:
         if bases is None:
             self.too_long = True
             return
-        targets, root = bases.root * problem.targets, bases.root
-        inverse, known = 1.0 / root, problem.design.mask is None and loss.cone is None
+        root, known = bases.root, problem.design.mask is None and loss.cone is None
         rho, point, goal, waited = self._start(warm_start, bases)
         shape, turn = point.values.shape, Anderson(point.values.size, point.inside.size)
+        inverse = 1.0 / root
+        targets = np.multiply(root, problem.targets, out=empty(shape))  # one column may be for all
         moved, exact, work, smooth = True, 0, empty(shape), empty(shape)
         for iteration in range(1, limit + 1):
             state = point.values
