@@ -11,8 +11,8 @@ from fenchel._typing import FloatArray
 # Evidence is the number of turns of the splitting on its 695 random problems.
 _MEMORY = 10  # differences kept; 5 take 4 % more turns, 17 % of the hard ones; 20 save 1.5 %
 _RIDGE = 1e-10  # of the trace; 1e-12 and 1e-8 are alike
-_WORSE = 10.0  # times a step is the next one so long that the extrapolation is taken back: 5 and
-# never are alike, but for rare fits that never found back, with ten times the turns of others
+_WORSE = 10.0  # times the last step is one so long that the extrapolation is taken back: 5 and
+# infinity are alike on average, but without it two of 557 fits of a search took 73 and 226 turns
 _IDLE, _PLAIN = 50, 20  # steps without progress, and plain steps then; half and twice are alike
 
 
