@@ -30,7 +30,6 @@ from experiments.harness import pinball
 from experiments.selection import least
 from fenchel import QuantileRegressor
 from fenchel.kernels import DistanceQuantile, Gaussian
-from fenchel.model_selection import PathSearchCV
 
 NAME = "joint_quantiles_table1"
 METHODS = ("IND", "IND_NC", "MTFL", "JQR")
@@ -120,10 +119,7 @@ def best_pairs(
     gammas = [gamma for gamma in (QUICK_GAMMAS if quick else GAMMAS) if not too_large(gamma)]
 
     def losses(k: int, pairs: list[Pair]) -> list[float]:
-        found: dict[Pair, float] = {}
-        for gamma in dict.fromkeys(gamma for _, gamma in pairs):
-            path = [pair for pair in pairs if pair[1] == gamma]
-            found.update(zip(path, fold_losses(X, y, folds[k], path), strict=True))
+        found = fold_losses(X, y, folds[k], pairs)
         return [found[pair] for pair in pairs]
 
     alone = list(itertools.product(QUICK_STRENGTHS if quick else STRENGTHS, [np.inf]))
@@ -133,21 +129,27 @@ def best_pairs(
 
 
 def fold_losses(
-    X: np.ndarray, y: np.ndarray, fold: tuple[np.ndarray, np.ndarray], path: Sequence[Pair]
-) -> list[float]:
-    """Pinball losses of one fold along a path of strengths C with the same γ."""
-    alphas = {1.0 / (strength * len(fold[0])): strength for strength, _ in path}
-    search = PathSearchCV(
-        quantiles(1, 1.0, path[0][1], CV_TOL),
-        {"alpha": list(alphas)},
-        cv=[fold],
-        scoring=lambda model, X, y: -pinball(y, model.predict(X), LEVELS),
-        refit=False,
-    ).fit(X, y)
-    found = search.cv_results_
-    scores = zip(found["params"], found["mean_test_score"], strict=True)
-    loss = {alphas[params["alpha"]]: -float(score) for params, score in scores}
-    return [loss[strength] for strength, _ in path]
+    X: np.ndarray, y: np.ndarray, fold: tuple[np.ndarray, np.ndarray], pairs: Sequence[Pair]
+) -> dict[Pair, float]:
+    """Pinball losses of one fold.
+
+    Strengths C rise, and γ rises at each of them. A fit starts from the one before of the same C,
+    which is nearer than that of the same γ: both are powers of ten, and most of γ change little.
+    """
+    train, test = fold
+    model = quantiles(len(train), 1.0, 0.0, CV_TOL, learn=False)
+    model.check_parameters()
+    prepared = model.prepare(X[train], y[train])
+    found, start, lowest = {}, None, None
+    for strength, path in itertools.groupby(sorted(pairs), key=lambda pair: pair[0]):
+        start = lowest
+        for j, (_, gamma) in enumerate(path):
+            alpha = 1.0 / (strength * len(train))
+            model.set_params(alpha=alpha, level_gamma=gamma).check_parameters()
+            start = model.fit_prepared(prepared, start)
+            lowest = start if j == 0 else lowest
+            found[strength, gamma] = pinball(y[test], model.predict(X[test]), LEVELS)
+    return found
 
 
 def too_large(gamma: float) -> bool:

@@ -12,6 +12,7 @@ from experiments import joint_quantiles_page as table1_page
 from experiments import joint_quantiles_table1 as table1
 from experiments import joint_quantiles_table2 as table2
 from experiments_cases import quick_form
+from fenchel.datasets import make_sine_quantiles
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +195,15 @@ def test_two_combined_standard_errors():
             {"data_set": "topo", "split": [0, 1], "method": "JQR", "pinball": values}
         ).assign(crossing=line.crossing_x100 / 100.0)
         assert f"pinball on **{count}**" in table1_page.agreement(results)
+
+
+def test_losses_of_a_fold_are_those_of_fits_without_a_start():
+    X, y, _ = make_sine_quantiles(60, random_state=0)
+    train, test = np.arange(45), np.arange(45, 60)
+    pairs = [(1e4, np.inf), (1.0, 0.0), (1e4, 1.0), (1.0, np.inf), (1e2, 1.0)]
+    found = table1.fold_losses(X, y, (train, test), pairs)
+    assert set(found) == set(pairs)
+    for strength, gamma in pairs:
+        alone = table1.quantiles(45, strength, gamma, 1e-8).fit(X[train], y[train])
+        loss = table1.pinball(y[test], alone.predict(X[test]), table1.LEVELS)
+        assert found[strength, gamma] == pytest.approx(loss, rel=0.01)  # of a gap of 1e-4
