@@ -343,11 +343,11 @@ class KernelEstimator(Searchable, CertifiedEstimator):
             check_square(X)
         check_magnitude(X.matrix if isinstance(X, SparsePoints) else X, "X")
         weight = check_weights(X, sample_weight)
-        kept = np.flatnonzero(weight)
-        rows = X
-        if len(kept) < len(X):
+        kept, rows = np.arange(len(weight)), X
+        if not weight.all():
+            kept = np.flatnonzero(weight)
             rows = X[np.ix_(kept, kept)] if self.given_gram else X[kept]
-        weight = weight[kept]
+            weight = weight[kept]
         feature_map, features = self._feature_map(rows, weight)
         return KeptRows(kept, len(X), weight, rows, feature_map, features)
 

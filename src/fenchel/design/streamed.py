@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel.design.plain import Plain
 
 
@@ -36,3 +36,6 @@ class Streamed(Plain):
     def __init__(self, features: Any, coupling: FloatArray) -> None:
         super().__init__(features, coupling)
         self.features = None  # type: ignore[assignment]  # of others: here they are read
+
+    def _gathered(self, rows: IntArray) -> FloatArray:
+        return self._rows[rows]

@@ -80,8 +80,10 @@ def _pairs(
 
     All pairs of few rows, random pairs of many. Sparse rows are in these units already.
     """
-    rows = np.flatnonzero(weight)
-    weight = weight[rows]
+    rows = np.arange(len(weight))
+    if not weight.all():
+        rows = np.flatnonzero(weight)
+        weight = weight[rows]
     n = len(rows)
     uniform = weight.min() == weight.max()
     if n <= _ALL_PAIRS_ROWS:

@@ -138,8 +138,8 @@ class _Run:
         space = choose_space(problem)
         dual, offset, first = start_of(problem, warm_start)
         yield Iterate(0, first)
-        many = problem.n_rows >= _COARSE_ROWS
-        if not dual.any() and not problem.design.by_rows and many:
+        many = problem.n_rows >= _COARSE_ROWS and not problem.design.by_rows
+        if many and (warm_start is None or not dual.any()):
             weights, offset = self._coarse()
             function = Function(weights, weights)
             step *= _COARSE_STEP
@@ -189,13 +189,16 @@ class _Run:
         solution = Newton(tol=_COARSE_TOL, max_iter=self.solver.max_iter).solve(sample)
         return solution.weights, solution.offset
 
-    def _tightened(self, best: Certified) -> Certified:
-        """Solve more exactly until the model that the dual point stands for is good too."""
+    def _tightened(self) -> Certified | None:
+        """Solve more exactly until the model that the dual point stands for is good too.
+
+        Its offset is exact where one is known. None if there is no such model.
+        """
         if self._last is None or not self.loop.reached:
-            return best
-        inner, point, tolerance = self._last
+            return None
+        problem, (inner, point, tolerance) = self.problem, self._last
         for _ in range(8):
-            linked = self.problem.certify(point.dual, point.offset)
+            linked = problem.certify(point.dual, None if problem.separable else point.offset)
             if linked.certificate.relative_gap <= self.solver.tol:
                 return linked
             tolerance *= 1e-2
@@ -206,21 +209,27 @@ class _Run:
             self.steps += used
             if used == 0:
                 break
-        return best
+        return None
 
-    def finish(self) -> Solution:
-        """Settle the model: that of the dual point, with the exact offset where one is known."""
+    def _settled(self, best: Certified) -> Certified:
+        """The model of a dual point, if it is as good; the exact offset where one is known."""
         problem = self.problem
-        assert self.loop.best is not None
-        best = self.loop.best = self._tightened(self.loop.best)
-        self._last = None
         enough = max(best.certificate.relative_gap, self.solver.tol)
         for offset in (None, best.offset) if problem.separable else (best.offset,):
             linked = problem.certify(best.dual, offset)
             if linked.certificate.relative_gap <= enough:
-                break
+                return linked
+        return best
+
+    def finish(self) -> Solution:
+        """Settle the model: that of the dual point, with the exact offset where one is known."""
+        assert self.loop.best is not None
+        linked = self._tightened()
+        self._last = None
+        if linked is None:
+            linked = self._settled(self.loop.best)
         else:
-            linked = best
+            self.loop.best = linked
         self.loop.count = self.steps
         status = self.loop.status("", "steps", linked.certificate.relative_gap)
         return solution_of(self.loop, status, linked)
