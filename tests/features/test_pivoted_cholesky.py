@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process import kernels as sk
 
 import fenchel.features.pivoted_cholesky as module
-from fenchel.features import PivotedCholesky
+from fenchel.features import PivotedCholesky, gram
 from fenchel.kernels import (
     Callable,
     Gaussian,
@@ -399,3 +399,42 @@ def test_pivots_among_some_rows_are_capped():
     left = 500 - np.einsum("ij,ij->", features, features)
     assert features.shape == (500, 30)
     assert phi.kernel_error_ == pytest.approx(left / 500)
+
+
+REPEATED = np.repeat(rows(60, 3), 3, axis=0)
+FEW = {
+    "smooth": (Gaussian(0.5), rows(300, 1)),
+    "rough": (Laplacian(1.0), rows(500, 3)),
+    "many columns": (Matern(5.0), rows(200, 40)),
+    "of the rank of rows": (Linear(), rows(100, 4)),
+    "ties": (Gaussian(1.0), np.indices((12, 12)).reshape(2, -1).T.astype(float)),
+    "repeats": (Matern(1.0), REPEATED),
+    "of scikit-learn": (sk.RationalQuadratic(), rows(150, 2)),
+    "a matrix": ("precomputed", Gaussian(1.0)(REPEATED)),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_all_kernel_values_of_few_rows_give_what_their_columns_do(name, monkeypatch):
+    kernel, X = FEW[name]
+    fits = []
+    for size in (len(X), len(X) - 1):
+        monkeypatch.setattr(gram, "_FEW", size)
+        model = PivotedCholesky(kernel, rank=50)
+        fits.append((model.fit_transform(X), model.pivots_, model.kernel_error_))
+    (features, pivots, error), (others, theirs, their_error) = fits
+    assert np.array_equal(pivots, theirs)
+    assert features.flags.c_contiguous
+    assert features.shape == others.shape
+    assert np.allclose(features, others, rtol=0.0, atol=1e-7 * np.abs(others).max())
+    assert error == pytest.approx(their_error, abs=1e-12)
+
+
+def test_a_matrix_of_few_rows_may_be_read_only_and_in_any_order():
+    K = Gaussian(1.0)(rows(40, 2))
+    expected = PivotedCholesky("precomputed", rank=20).fit_transform(K)
+    for other in (np.asfortranarray(K), K.copy()):
+        other.flags.writeable = False
+        assert np.array_equal(
+            PivotedCholesky("precomputed", rank=20).fit_transform(other), expected
+        )

@@ -13,7 +13,7 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.design import RowBlocks
 from fenchel.design.tiled import solve_rows
 from fenchel.features.gram import UNEXPLAINED, Gram, not_positive
-from fenchel.features.pivots import candidates, extremes, largest, slack
+from fenchel.features.pivots import candidates, extremes, largest, least_tied, slack
 
 Factorization = tuple[FloatArray, IntArray, FloatArray]
 """Features, pivots and the diagonal of the residual."""
@@ -33,6 +33,8 @@ def greedy(
 
     Stops when no residual exceeds ``level``, a number or one for each row.
     """
+    if start is None and gram.few and isinstance(level, float):
+        return _of_few(gram, cap, level)
     first, _, left = (None, None, gram.diagonal.copy()) if start is None else start
     n = len(left)
     columns = np.empty((cap, n))  # features as rows: each step streams through them once
@@ -78,6 +80,62 @@ def greedy(
     if first is not None:
         features = np.hstack([first, features])
     return features, pivots[:rank].copy(), left
+
+
+def _of_few(gram: Gram, cap: int, level: float) -> Factorization:
+    """The same of few rows, all of whose kernel values are computed."""
+    values, left = gram.block(slice(None), slice(None)), gram.diagonal.copy()
+    values = np.require(values, np.float64, ["C", "W"])  # for which loops have been compiled
+    n, rank, every = len(left), 0, slice(0, len(left))
+    gram.check_own(values.diagonal(), np.arange(n))
+    columns, pivots = np.empty((cap, n)), np.empty(cap, dtype=np.intp)
+    while rank < cap:
+        pivot = largest(gram, left, level, [every], [float(left.max())])
+        if pivot is None:
+            break
+        known = values, gram.largest, level
+        rank = _columns_from(pivot, *known, columns, pivots, left, rank)
+        gram.check(left)
+    return np.ascontiguousarray(columns[:rank].T), pivots[:rank].copy(), left
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _columns_from(
+    pivot: int,
+    values: FloatArray,
+    most: float,
+    level: float,
+    columns: FloatArray,
+    pivots: IntArray,
+    left: FloatArray,
+    rank: int,
+) -> int:
+    """Write columns from this pivot on, until residuals tie or are small; return the rank.
+
+    ``values`` is the matrix, ``most`` its largest diagonal entry.
+    """
+    while True:
+        column = columns[rank]
+        column[:] = values[:, pivot]
+        pivots[rank] = pivot
+        root = np.sqrt(left[pivot])
+        before = columns[:rank, pivot].copy()
+        _next_column(columns, rank, before, root, left, 0, len(left))
+        for k in range(rank + 1):  # the residual of a pivot is zero
+            left[pivots[k]] = 0.0
+            column[pivots[k]] = 0.0
+        column[pivot] = root
+        rank += 1
+        size = left.max()
+        if rank == len(columns) or size <= level:
+            return rank
+        least, ties = least_tied(most, size, level), 0
+        for i in range(len(left)):
+            if left[i] >= least:
+                pivot = i
+                ties += 1
+        if ties != 1:
+            return rank
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -25,6 +25,7 @@ ROUNDING = 64 * np.finfo(float).eps
 """Residuals below this share of their own diagonal entry are rounding errors."""
 UNEXPLAINED = 1e-6
 _NEGATIVE = 1e-8
+_FEW = 512  # rows: all of their kernel values take as long as ten calls for a column
 _TILE = 512  # rows: 2 MiB of kernel values, and as much again within the kernel
 PROBES = 500
 _PACKAGES = ("fenchel", "sklearn")  # whose kernels return a new array at each call
@@ -64,6 +65,11 @@ class Gram:
     def in_pieces(self) -> bool:
         """Whether kernel values may be computed in pieces and in several threads."""
         return not self.given and for_threads(self.kernel)
+
+    @property
+    def few(self) -> bool:
+        """Whether all kernel values cost less than calls for some of their columns."""
+        return self.size <= _FEW and (self.given or self.in_pieces)
 
     def block(self, rows: Any, pivots: Any) -> FloatArray:
         """Return k(X[rows], X[pivots]), writeable."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from fenchel._compiling import njit
 from fenchel._typing import FloatArray, IntArray
 from fenchel.features.gram import Gram
 
@@ -15,7 +16,21 @@ _SHARE = 0.1  # of a residual: small ones are not all equal
 
 def slack(gram: Gram, size: float) -> float:
     """Largest rounding error of a residual of this size."""
-    return min(_EQUAL * gram.largest, _SHARE * size)
+    return float(_slack(gram.largest, size))
+
+
+@njit(cache=True, nogil=True)
+def _slack(largest: float, size: float) -> float:
+    return min(_EQUAL * largest, _SHARE * size)
+
+
+@njit(cache=True, nogil=True)
+def least_tied(largest: float, size: float, level: float) -> float:
+    """Residuals from here on tie with the largest, ``size``; all of them are above ``level``.
+
+    ``largest`` is the largest diagonal entry of the matrix.
+    """
+    return size - min(_slack(largest, size), 0.5 * (size - level))
 
 
 def extremes(left: FloatArray, level: float | FloatArray, rows: slice) -> tuple[float, float]:
@@ -43,7 +58,7 @@ def largest(
     least, size = level if isinstance(level, float) else 0.0, max(sizes)
     if size <= least:
         return None
-    cut = size - min(slack(gram, size), 0.5 * (size - least))  # no residual below the level
+    cut = least_tied(gram.largest, size, least)
     near = [
         rows.start + np.flatnonzero(_above(left[rows], level, rows) >= cut)
         for rows, most in zip(blocks, sizes, strict=True)
