@@ -177,7 +177,8 @@ class _System:
     def _factor(self) -> None:
         r, p, features = self.r, self.p, self.features
         basis = _symmetric_basis(p)
-        shrunk = np.array([[np.vdot(e, self.shrunk(f)) for f in basis] for e in basis])
+        shrunk = np.array([self.shrunk(matrix) for matrix in basis])
+        shrunk = basis.reshape(len(basis), -1) @ shrunk.reshape(len(basis), -1).T
         images = np.einsum("rj,kjl->klr", self.image, basis).reshape(len(basis), p * r).T
         self.inverse = _symmetrized(np.linalg.inv(self.point.metric))
         self.turned = (self.inverse @ images.reshape(p, -1)).reshape(p * r, -1)
@@ -199,10 +200,10 @@ class _System:
     def _solve(self, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Moves of β (n, p, k) for right-hand sides, and N Fᵀ times these, (p r, k)."""
         scaled = self.inverse_box[..., None] * right
-        mapped = np.einsum("nr,njk->jrk", self.features, scaled, optimize=True)
+        mapped = self.features.T @ scaled.transpose(1, 0, 2)
         found = cho_solve(self.factor, mapped.reshape(self.p * self.r, -1), check_finite=False)
         back = found.reshape(self.p, self.r, -1)
-        fitted = np.einsum("nr,jrk->njk", self.features, back, optimize=True)
+        fitted = (self.features @ back).transpose(1, 0, 2)
         return scaled - self.inverse_box[..., None] * fitted, found
 
     def direction(self, target: float, before: _Point | None = None) -> _Point:
