@@ -74,8 +74,8 @@ def quantiles(n: int, strength: float, gamma: float, tol: float, **more: Any) ->
 def non_crossing_path(
     X: np.ndarray, y: np.ndarray, strengths: Sequence[float], tol: float
 ) -> Iterator[Fit]:
-    """IND_NC for increasing strengths, each fit starting from the one before."""
-    model = quantiles(len(X), 1.0, np.inf, tol, non_crossing="train", warm_start=True)
+    """IND_NC for several strengths; each fit starts from that without the constraint."""
+    model = quantiles(len(X), 1.0, np.inf, tol, non_crossing="train")
     for strength in strengths:
         model.set_params(alpha=1.0 / (strength * len(X))).fit(X, y)
         yield model.predict, model.certificate_.relative_gap

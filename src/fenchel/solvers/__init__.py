@@ -33,6 +33,7 @@ from fenchel.solvers.newton import Newton
 from fenchel.solvers.norm_fista import NormFista
 from fenchel.solvers.outputwise import Outputwise
 from fenchel.solvers.pdcd import PDCD
+from fenchel.solvers.relaxed import Relaxed
 from fenchel.solvers.smo import SMO
 from fenchel.solvers.splitting import Splitting
 
@@ -50,6 +51,7 @@ SOLVERS: dict[str, Callable[[float, int], Solver]] = {
 SOLVER_CHOICE = OneOf(("auto",), SOLVERS) | Having("a Solver", ("requires", "solve"))
 """What ``solver`` may be."""
 _MANY_UNKNOWNS = 256
+_RELAXED_TOL = 1e-3  # of a start: 1e-2 and 1e-4 take as long in all
 
 
 def takes_gram(solver: str | Solver) -> bool:
@@ -82,7 +84,8 @@ def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
     greedy = SMO(tol, max_iter)
     if on_gram and greedy.requires(problem) is None:
         return greedy
-    return Newton(tol, max_iter)
+    relaxed = Relaxed(lambda part: _automatic(part, _RELAXED_TOL, max_iter), tol, max_iter)
+    return relaxed if relaxed.requires(problem) is None else Newton(tol, max_iter)
 
 
 def first_that_can(solvers: Sequence[Solver], problem: Problem) -> Solver:
@@ -103,7 +106,8 @@ def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: in
 
     ``"auto"`` chooses the closed form for the squared loss. It solves each output separately if
     several outputs do not interact and one system for all would be large. It chooses SMO on a Gram
-    matrix (kernels of nearly full rank), for one output or coupled outputs; otherwise Newton.
+    matrix (kernels of nearly full rank), for one output or coupled outputs; otherwise Newton,
+    which starts from the solution without the constraint if the loss has one.
 
     Examples
     --------
@@ -142,6 +146,7 @@ __all__ = [
     "NormSolver",
     "Outputwise",
     "Progress",
+    "Relaxed",
     "Sensitivity",
     "Solution",
     "Solver",
