@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numba.extending import register_jitable
 
-from fenchel._compiling import njit
 from fenchel._typing import FloatArray, IntArray
 from fenchel.features.gram import Gram
 
@@ -16,15 +16,15 @@ _SHARE = 0.1  # of a residual: small ones are not all equal
 
 def slack(gram: Gram, size: float) -> float:
     """Largest rounding error of a residual of this size."""
-    return float(_slack(gram.largest, size))
+    return _slack(gram.largest, size)
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def _slack(largest: float, size: float) -> float:
     return min(_EQUAL * largest, _SHARE * size)
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def least_tied(largest: float, size: float, level: float) -> float:
     """Residuals from here on tie with the largest, ``size``; all of them are above ``level``.
 
