@@ -213,7 +213,8 @@ def _parts(keys: Keys, weight: FloatArray | None = None) -> FloatArray:
     No row with its repeats has more than its part.
     """
     parts = np.zeros(2**_PARTS)
-    _add_to_parts(keys, np.ones(1) if weight is None else weight, np.uint64(64 - _PARTS), parts)
+    each = np.require(1.0 if weight is None else weight, np.float64, ["C", "W"])
+    _add_to_parts(keys, each.reshape(-1), np.uint64(64 - _PARTS), parts)
     return parts
 
 
