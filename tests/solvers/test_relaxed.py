@@ -7,7 +7,7 @@ from fenchel import QuantileRegressor
 from fenchel.certificate import Callback
 from fenchel.datasets import make_heavy_tails, make_sine_quantiles
 from fenchel.kernels import Gaussian
-from fenchel.solvers import Conic, Newton, Outputwise, Relaxed, WarmStart, make_solver, relaxed
+from fenchel.solvers import Conic, Newton, Outputwise, Relaxed, WarmStart, make_solver, newton
 from fenchel.testing import small_problems
 
 LEVELS = [0.9, 0.1, 0.5]
@@ -75,7 +75,7 @@ def test_a_given_start_and_many_rows_need_no_other(monkeypatch):
         solver.solve(problem)
     start = WarmStart(np.zeros((60, 3)), problem.best_constant)
     assert solver.solve(problem, start).status.converged
-    monkeypatch.setattr(relaxed, "_MANY_ROWS", 60)
+    monkeypatch.setattr(newton, "_COARSE_ROWS", 60)
     assert solver.solve(problem).status.converged
 
 
@@ -117,3 +117,12 @@ def test_time_limits_hold_for_both_parts():
         fit.fit(X, y)
     assert np.isfinite(fit.certificate_.primal)
     assert fit.certificate_.primal >= fit.certificate_.dual
+
+
+def test_a_model_of_few_rows_stays_where_there_is_time_for_no_other():
+    X, y = make_sine_quantiles(10_000, random_state=0)[:2]
+    fit = model(max_time=1e-3)
+    with pytest.warns(UserWarning, match="max_time"):
+        fit.fit(X, y)
+    problem = problem_of(fit, X, y)
+    assert fit.certificate_.primal < 0.7 * problem.baseline

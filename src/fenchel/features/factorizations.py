@@ -115,16 +115,7 @@ def _columns_from(
     ``values`` is the matrix, ``most`` its largest diagonal entry.
     """
     while True:
-        column = columns[rank]
-        column[:] = values[:, pivot]
-        pivots[rank] = pivot
-        root = np.sqrt(left[pivot])
-        before = columns[:rank, pivot].copy()
-        _next_column(columns, rank, before, root, left, 0, len(left))
-        for k in range(rank + 1):  # the residual of a pivot is zero
-            left[pivots[k]] = 0.0
-            column[pivots[k]] = 0.0
-        column[pivot] = root
+        _write_column(columns, pivots, left, rank, pivot, values[:, pivot])
         rank += 1
         size = left.max()
         if rank == len(columns) or size <= level:
@@ -136,6 +127,26 @@ def _columns_from(
                 ties += 1
         if ties != 1:
             return rank
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _write_column(
+    columns: FloatArray,
+    pivots: IntArray,
+    left: FloatArray,
+    k: int,
+    pivot: int,
+    values: FloatArray,
+) -> None:
+    """Write the k-th column, of this pivot, from its kernel values with all rows."""
+    column, root = columns[k], np.sqrt(left[pivot])
+    column[:] = values
+    pivots[k] = pivot
+    _next_column(columns, k, columns[:k, pivot].copy(), root, left, 0, len(column))
+    for j in range(k + 1):  # the residual of a pivot is zero
+        left[pivots[j]] = 0.0
+        column[pivots[j]] = 0.0
+    column[pivot] = root
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -285,16 +296,7 @@ def _small_columns(
         pivot = 0
         while left[pivot] < largest - slack:
             pivot += 1
-        order[k] = pivot
-        root = np.sqrt(left[pivot])
-        column = columns[k]
-        column[:] = matrix[pivot]
-        _next_column(columns, k, columns[:k, pivot].copy(), root, left, 0, len(column))
-        for j in range(k + 1):  # the residual of a pivot is zero
-            left[order[j]] = 0.0
-        for j in range(k):
-            column[order[j]] = 0.0
-        column[pivot] = root
+        _write_column(columns, order, left, k, pivot, matrix[:, pivot])
     return len(columns)
 
 

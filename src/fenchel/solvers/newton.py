@@ -105,6 +105,11 @@ class Newton(CheckedWhenMade):
             return run.finish()
 
 
+def starts_from_some(problem: Problem) -> bool:
+    """Whether there are so many rows that the method starts from a fit to some of them."""
+    return problem.n_rows >= _COARSE_ROWS and not problem.design.by_rows
+
+
 def _together(problem: Problem) -> float:
     """How many outputs move as one in units of ``_FEW``, and at least 1.
 
@@ -138,8 +143,7 @@ class _Run:
         space = choose_space(problem)
         dual, offset, first = start_of(problem, warm_start)
         yield Iterate(0, first)
-        many = problem.n_rows >= _COARSE_ROWS and not problem.design.by_rows
-        if many and (warm_start is None or not dual.any()):
+        if starts_from_some(problem) and (warm_start is None or not dual.any()):
             weights, offset = self._coarse()
             function = Function(weights, weights)
             step *= _COARSE_STEP

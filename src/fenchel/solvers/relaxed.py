@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fenchel._validation import CheckedWhenMade
-from fenchel.certificate import Callback
+from fenchel.certificate import Callback, Certified
 from fenchel.problem import Problem
-from fenchel.solvers.base import Solution, Solver, WarmStart
-from fenchel.solvers.loop import InTime
-from fenchel.solvers.newton import Newton
-
-_MANY_ROWS = 50_000  # for which Newton's method starts from some of the rows, which is faster
+from fenchel.solvers.base import Solution, Solver, WarmStart, threads_for
+from fenchel.solvers.loop import InTime, Loop
+from fenchel.solvers.newton import Newton, first_of_few, starts_from_some
 
 
 @dataclass(frozen=True)
@@ -66,8 +64,12 @@ class Relaxed(CheckedWhenMade):
         callback: Callback | None = None,
     ) -> Solution:
         """Return the best certified point; see :class:`fenchel.solvers.base.Solver`."""
-        if warm_start is None and problem.n_rows < _MANY_ROWS:
-            without = replace(problem, loss=problem.loss.unconstrained)
-            found = self.choose(without).solve(without, None, InTime(callback))
-            warm_start = WarmStart(found.dual, found.offset, problem.alpha)
-        return Newton(self.tol, self.max_iter).solve(problem, warm_start, callback)
+        loop: Loop[Certified] = Loop(self.tol, callback)
+        if warm_start is None and not starts_from_some(problem):
+            with threads_for(problem):
+                first_of_few(problem, loop)
+            if not loop.stopped:
+                without = replace(problem, loss=problem.loss.unconstrained)
+                found = self.choose(without).solve(without, None, InTime(callback))
+                warm_start = WarmStart(found.dual, found.offset, problem.alpha)
+        return Newton(self.tol, self.max_iter).solve(problem, warm_start, loop=loop)
