@@ -82,9 +82,10 @@ def test_rows_with_equal_features_leave_room_for_others():
         np.testing.assert_array_equal(again[2], targets)
 
 
-def test_a_sample_of_many_rows_is_in_proportion_to_weights_however_they_are_written():
+@pytest.mark.parametrize("n", [60_000, 600_000])
+def test_a_sample_of_many_rows_is_in_proportion_to_weights_however_they_are_written(n):
     rng = np.random.default_rng(3)
-    X, weight = rng.uniform(size=(60_000, 1)), rng.integers(1, 4, 60_000)
+    X, weight = rng.uniform(size=(n, 1)), rng.integers(1, 4, n)
     weight[X[:, 0] > 0.5] *= 3
     sample = sample_by_content(X, weight.astype(float), 1000)
     assert len(sample) == len(np.unique(sample)) == 1000

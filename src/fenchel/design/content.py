@@ -15,7 +15,9 @@ from fenchel.design.rows import RowBlocks
 _GRID = 2.0**20  # values are told apart by so many steps of their column's range
 _HALF_OF_ALL = 0.5 * np.finfo(float).max
 _LOOKED_AT = 4  # times the rows that are asked for, at first
-_PARTS = 20  # bits of keys by which parts of them are counted
+_PARTS = 18  # bits of keys by which parts of them are counted: 2 MiB, more are outside of caches
+_MOST_PARTS = 20
+_OF_MOST = 1 / 16  # of the rows that a part may have, it has on average, so that others stand out
 ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: Knuth, volume 3, section 6.4
 
 Keys = npt.NDArray[np.uint64]
@@ -123,9 +125,10 @@ def sample_by_content(X: FloatArray, weight: FloatArray, n_rows: int) -> FloatAr
     [1.0, 1.0, 1.0, 5.0]
     """
     keys = _keys(X)
-    parts = _parts(keys, weight)
+    parts = _parts(keys, _PARTS, weight)
     total = float(parts.sum())
-    share = _LOOKED_AT * n_rows * float(parts @ parts) / total**2
+    alike = max(float(parts @ parts) / total**2 - 2.0**-_PARTS, 0.0)  # two rows, but by chance
+    share = _LOOKED_AT * n_rows * alike
     if share < 1.0 and parts.max() <= total / n_rows:  # some of so many rows are as good
         part = int(np.searchsorted(np.cumsum(parts), share * total))
         some = np.flatnonzero(keys <= np.uint64((part + 1 << 64 - _PARTS) - 1))
@@ -162,7 +165,7 @@ def _chosen(
     """
     features, of_targets = (_keys(values) for values in told)
     size = _LOOKED_AT * n_rows
-    spread = size < len(X) and _parts(features).max() <= 0.5 * _LOOKED_AT * np.sqrt(n_rows)
+    spread = size < len(X) and _is_spread(features, 0.5 * _LOOKED_AT * np.sqrt(n_rows))
     while True:
         some = np.arange(len(X))
         if size < len(X):
@@ -181,6 +184,12 @@ def _chosen(
     order = order[count <= n_rows]
     table, some = np.column_stack([by_features[order], by_all[order]]), some[order]
     return _merged(table, X[some], targets[some], weight[some])
+
+
+def _is_spread(keys: Keys, most: float) -> bool:
+    """Whether none of the parts of these keys has more of them."""
+    bits = int(np.ceil(np.log2(len(keys) / (_OF_MOST * most))))
+    return bool(_parts(keys, min(bits, _MOST_PARTS)).max() <= most)
 
 
 def _counted(keys: Keys) -> tuple[BoolArray, IntArray]:
@@ -207,14 +216,14 @@ def _thinned(features: Keys, rows: Keys, new: BoolArray, n_rows: int) -> BoolArr
     return np.asarray(rows <= np.partition(rows[new], last)[last])
 
 
-def _parts(keys: Keys, weight: FloatArray | None = None) -> FloatArray:
-    """Number of rows, or their weight, in each of equal parts of the range of keys.
+def _parts(keys: Keys, bits: int, weight: FloatArray | None = None) -> FloatArray:
+    """Number of rows, or their weight, in each of 2^bits equal parts of the range of keys.
 
     No row with its repeats has more than its part.
     """
-    parts = np.zeros(2**_PARTS)
+    parts = np.zeros(2**bits)
     each = np.require(1.0 if weight is None else weight, np.float64, ["C", "W"])
-    _add_to_parts(keys, each.reshape(-1), np.uint64(64 - _PARTS), parts)
+    _add_to_parts(keys, each.reshape(-1), np.uint64(64 - bits), parts)
     return parts
 
 
