@@ -56,7 +56,7 @@ def fit_fenchel(chosen: None, X: np.ndarray, y: np.ndarray, levels: Sequence[flo
 def tune_boosting(
     booster: boosting.Booster, X: np.ndarray, y: np.ndarray, levels: Sequence[float], quick: bool
 ) -> boosting.Tuned:
-    """Random search over 25 settings, all in one fold and the best in all."""
+    """Random search over 25 settings, fewer of them in each further fold and level."""
     size, folds = (QUICK_SETTINGS, QUICK_FOLDS) if quick else (SETTINGS, FOLDS)
     return boosting.tune(booster, X, y, levels, size, folds)
 

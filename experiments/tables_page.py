@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from scipy.stats import friedmanchisquare, studentized_range
 
 from experiments import harness, tables_data
-from experiments.comparisons.boosting import FINALISTS
+from experiments.comparisons.boosting import CONTENDERS, FINALISTS
 from experiments.drawing import BLUE, GREEN, ORANGE, SKY, VERMILION, draw_ratios
 from experiments.tables_methods import METHODS, PENALTIES, PENALTY_ROWS, SETTINGS, TREES
 
@@ -91,8 +91,10 @@ values.
 ## The methods
 
 - *LightGBM*, *XGBoost*: {settings} settings, the first the defaults, the others random (learning
-  rate, leaves, rows in a leaf, shares of columns and rows, l2), by the loss above: all in one
-  fold, the best {finalists} in three, where they stop early; then one model for each level.
+  rate, leaves or the depth of as many, rows in a leaf, shares of columns and rows, l2), by the
+  loss above: the middle level of all in one fold, where the other levels see the best
+  {contenders}, and three folds the best {finalists} of these. They stop early in each fold. Then
+  one model for each level.
 - *HistGradientBoosting* (scikit-learn), *forest* (quantile-forest): defaults.
 - *linear*: scikit-learn's `QuantileRegressor` on standardized columns, the l1 penalty from
   {penalties} in three folds of {penalty_rows} rows at most.
@@ -370,6 +372,7 @@ def page(results: pd.DataFrame, quick: bool) -> str:
         every=losses(results, ["table", "split"]),
         tables=table_facts(results),
         settings=SETTINGS,
+        contenders=CONTENDERS,
         finalists=FINALISTS,
         penalties=", ".join(f"{strength:g}" for strength in PENALTIES),
         penalty_rows=PENALTY_ROWS,

@@ -195,20 +195,22 @@ def test_settings_are_the_best_of_the_folds():
 
 
 def test_few_settings_are_tried_in_all_folds():
-    drawn, folds = boosting.settings(9), []
+    drawn, calls = boosting.settings(13), []
 
     def booster(X, y, level, setting, rounds, held):
         place, first = drawn.index(setting), held[0][0, 0] == first_held_out
-        folds.append(place)
+        calls.append((place, level))
         # the sixth of the first fold would be by far the best of the others
         return boosting.Boosted(lambda Z: Z[:, 0], 7, place if first else 10.0 - 5.0 * place)
 
     X, y = np.arange(30.0)[:, None], np.zeros(30)
     first_held_out = X[next(KFold(3, shuffle=True, random_state=0).split(X))[1][0], 0]
-    tuned = boosting.tune(booster, X, y, (0.5,), 9)
-    assert boosting.FINALISTS == 5
-    assert [folds.count(place) for place in range(9)] == [3] * 5 + [1] * 4
-    assert tuned == (drawn[4], (0.5,), (7,), pytest.approx((4.0 - 10.0 - 10.0) / 3.0))
+    tuned = boosting.tune(booster, X, y, (0.1, 0.5, 0.9), 13)
+    assert (boosting.CONTENDERS, boosting.FINALISTS) == (10, 5)
+    for level, in_one_fold in ((0.5, 8), (0.1, 5), (0.9, 5)):
+        found = [calls.count((place, level)) for place in range(13)]
+        assert found == [3] * 5 + [1] * in_one_fold + [0] * (8 - in_one_fold)
+    assert tuned == (drawn[4], (0.1, 0.5, 0.9), (7,) * 3, pytest.approx(4.0 - 10.0 - 10.0))
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
