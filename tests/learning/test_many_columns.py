@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fenchel import SVR, KernelRidge, QuantileRegressor
-from fenchel.kernels import Gaussian, OnColumns, WithRanks
+from fenchel.kernels import Gaussian, Matern, OnColumns, WithRanks
 from fenchel.learning import Learning
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import rows_by_content
@@ -44,6 +44,21 @@ def test_noise_is_not_followed():
 def test_noise_in_twelve_columns_is_hardly_followed():
     """Squares on new rows were 1.58 of those of the mean."""
     assert np.mean([drawn("ridge", 100, 12, np.zeros(1), seed)[1] for seed in range(6)]) < 1.3
+
+
+def test_length_scales_that_gain_as_little_as_chance_does_are_left_as_they_start():
+    as_they_start = 0
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        X, y = random.normal(size=(60, 5)), random.normal(size=60)
+        model = QuantileRegressor(0.5).fit(X, y)
+        start = QuantileRegressor(0.5, kernel=WithRanks(Matern()), learn=False).fit(X, y)
+        times = model.kernel_.kernel.length_scale / start.kernel_.kernel.length_scale
+        if np.ptp(times) < 0.01:
+            as_they_start += 1
+        else:
+            assert model.learned_.criterion < 1.0 - 0.5 / np.sqrt(60.0)
+    assert as_they_start >= 3
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def size(n_rows, n_scales, bounded, loss=0.5):
 
 @pytest.mark.parametrize("bounded", [True, False])
 def test_few_length_scales_have_the_same_prior_for_every_loss(bounded):
-    few = 24 if bounded else 8
+    few = 18 if bounded else 8
     for n_scales, loss in [(1, 0.01), (1, 1.0), (few, 0.01), (few, 1.0)]:
         assert size(100, n_scales, bounded, loss) == pytest.approx(1.0)
 

@@ -54,7 +54,8 @@ _SYSTEMS = 3  # of 1000 rows, for coupled outputs of the squared loss; of more, 
 _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matters
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
 _LITTLE = 0.9  # of the loss of a constant
-_GAIN = 0.5  # over the root of the number of rows: by this share another kernel must be better
+_STRENGTHS = _MOST, 1.0, 0.1, 1e-2, DEFAULT_STRENGTH  # where little is gained
+_GAIN = 0.5  # over the root of the number of rows: the share by which more parameters must gain
 GROWTH = 0.6
 """Alpha falls with the number of rows to this power, see docs/guide/learning.md."""
 _LAST_GROWTH = 1.0  # and after a last descent to this one
@@ -92,7 +93,7 @@ class Learning(CheckedWhenMade):
         Relative decrease of the criterion below which the descent ends.
     prior : float
         Strength of the penalty on length scales, divided by the number of rows to the power 3/2;
-        for more than 8 of them, or 24 with losses of bounded slopes, it rises with the held-out
+        for more than 8 of them, or 18 with losses of bounded slopes, it rises with the held-out
         loss. It prefers length scales that are a common multiple of the spreads of their features,
         namely about 4 times the square root of the number of features (3 for one of them).
     kernels : tuple of str or kernels, optional
@@ -410,14 +411,27 @@ class _Try:
         self._go_on(self.options.tol)
 
     def unless_noise(self) -> None:
-        """Take the start with the largest alpha, nearly a constant, unless the best gains more."""
-        share = _GAIN / np.sqrt(n) if (n := len(self.rows.X)) < _EACH_LEFT_OUT else 0.0
-        if self.alpha is None and self.judge and (share or self.held_out > _LITTLE):
-            theta = np.append(self.descent.start[:-1], self.descent.bounds[-1, 1])
+        """Take the start with another alpha, unless the best point gains more than chance does.
+
+        With many length scales some of them fit the noise of all folds; one number hardly can.
+        """
+        if self.alpha is not None or not self.judge:
+            return
+        n = len(self.rows.X)
+        if n < _EACH_LEFT_OUT:
+            strengths = self.descent.bounds[-1, 1:]
+        elif self.held_out > _LITTLE:
+            strengths = np.log(_STRENGTHS)
+        else:
+            return
+        least, held_out = np.inf, self.held_out
+        for strength in strengths:
+            theta = np.append(self.descent.start[:-1], strength)
             value = self.judge(theta)[0]
             self.descent.history.append(value)
             self.watch(value)
-            if (1.0 - share) * value <= self.held_out:
+            if value < least and (1.0 - _GAIN / np.sqrt(n)) * value <= held_out:
+                least, self.used = value, self.rows
                 self.descent.best = value, value, theta
 
     def last(self) -> None:

@@ -12,9 +12,9 @@ from fenchel._typing import FloatArray
 
 _COMMON = 0.3  # of the strength, on what all scales have in common
 _SPREAD = 3.0  # variance of the prior of Hvarfner et al. (2024)
-# Length scales: those of four or twelve columns and of their ranks. For losses with bounded
+# Length scales: those of four or nine columns and of their ranks. For losses with bounded
 # slopes a few targets far from all others raise the loss of 40 rows of six columns.
-_FEW, _FEW_OF_OTHERS = 8, 24
+_FEW, _FEW_OF_OTHERS = 8, 18
 # Chance moves the mean of squares more than that of absolute values.
 _OF_SQUARES, _OF_OTHERS = 4.0, 2.0
 _ROWS_EACH, _MOST = 20.0, 2.0  # rows for each scale, below which it is up to twice as strong
