@@ -417,16 +417,10 @@ class _Try:
         """
         if self.alpha is not None or not self.judge:
             return
-        n = len(self.rows.X)
-        if n < _EACH_LEFT_OUT:
-            strengths = self.descent.bounds[-1, 1:]
-        elif self.held_out > _LITTLE:
-            strengths = np.log(_STRENGTHS)
-        else:
-            return
-        least, held_out = np.inf, self.held_out
-        for strength in strengths:
-            theta = np.append(self.descent.start[:-1], strength)
+        n, held_out, least = len(self.rows.X), self.held_out, np.inf
+        some = _STRENGTHS if held_out > _LITTLE else ()
+        for strength in _STRENGTHS[:1] if n < _EACH_LEFT_OUT else some:
+            theta = np.append(self.descent.start[:-1], np.log(strength))
             value = self.judge(theta)[0]
             self.descent.history.append(value)
             self.watch(value)
