@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular, svd, svdvals
@@ -20,20 +20,26 @@ from fenchel.norms import GroupNorm
 _ENTRY = 4 * np.finfo(float).eps
 
 
-class Range(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Range:
     """Numerical range of X = U M, with orthonormal columns U (m, r) and M (r, d)."""
 
     basis: FloatArray
     matrix: FloatArray
 
-    def shortest(self, targets: FloatArray) -> FloatArray:
-        """Return the weights (d, p) of minimum norm that best approximate targets (m, p)."""
+    @cached_property
+    def _factors(self) -> tuple[IntArray, FloatArray, FloatArray, IntArray]:
+        """Rows of Mᵀ in the order of their sizes, and the factors of these with their pivots."""
         tall = self.matrix.T
         # sorted by size, each row has a small error relative to itself (Cox, Higham 1998)
         rows = np.argsort(-np.abs(tall).max(axis=1, initial=0.0), kind="stable")
-        orthonormal, triangle, order = qr(tall[rows], mode="economic", pivoting=True)
+        return rows, *qr(tall[rows], mode="economic", pivoting=True)
+
+    def shortest(self, targets: FloatArray) -> FloatArray:
+        """Return the weights (d, p) of minimum norm that best approximate targets (m, p)."""
+        rows, orthonormal, triangle, order = self._factors
         inside = (self.basis.T @ targets)[order]
-        weights = np.empty((len(tall), targets.shape[1]))
+        weights = np.empty((self.matrix.shape[1], targets.shape[1]))
         weights[rows] = orthonormal @ solve_triangular(triangle, inside, trans="T")
         return weights
 
