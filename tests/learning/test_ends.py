@@ -66,6 +66,22 @@ def test_the_model_is_that_of_what_was_learned(estimator):
     assert np.ptp(model.predict(X)) > 0.0
 
 
+def test_a_callback_ends_learning_among_the_alphas_of_what_gains_little():
+    noise = np.random.default_rng(3).normal(size=60)
+
+    def learned(limit):
+        calls = []
+        stop = KernelRidge(callback=lambda progress: calls.append(progress) or len(calls) == limit)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return stop.fit(X[:60], noise).learned_
+
+    full = learned(-1)
+    assert full.criterion in full.history[-5:]
+    limit = len(full.history) - 3
+    assert learned(limit).history == full.history[:limit]
+
+
 @every
 def test_time_ends_learning_after_one_evaluation(estimator):
     model = fitted(estimator, max_time=1e-9)

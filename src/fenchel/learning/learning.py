@@ -427,6 +427,8 @@ class _Try:
             if value < least and (1.0 - _GAIN / np.sqrt(n)) * value <= held_out:
                 least, self.used = value, self.rows
                 self.descent.best = value, value, theta
+            if self.watch.reached:
+                return
 
     def last(self) -> None:
         """Descend on more rows, starting from a correspondingly smaller alpha."""
