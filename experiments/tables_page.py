@@ -92,9 +92,9 @@ values.
 
 - *LightGBM*, *XGBoost*: {settings} settings, the first the defaults, the others random (learning
   rate, leaves or the depth of as many, rows in a leaf, shares of columns and rows, l2), by the
-  loss above: the middle level of all in one fold, where the other levels see the best
-  {contenders}, and three folds the best {finalists} of these. They stop early in each fold. Then
-  one model for each level.
+  loss above: all at the middle level in one fold, the best {contenders} at all levels of that
+  fold, and the best {finalists} of these in three folds, where they stop early; then one model
+  for each level.
 - *HistGradientBoosting* (scikit-learn), *forest* (quantile-forest): defaults.
 - *linear*: scikit-learn's `QuantileRegressor` on standardized columns, the l1 penalty from
   {penalties} in three folds of {penalty_rows} rows at most.

@@ -155,8 +155,8 @@ def tune(
 ) -> Tuned:
     """Random search by the sum of the pinball losses on held-out folds, all levels together.
 
-    The first fold rules out all settings but ``FINALISTS``, which the other folds see as well. It
-    sees the middle level of all, and the other levels of ``CONTENDERS``.
+    All settings are tried at the middle level of the first fold, the best ``CONTENDERS`` at its
+    other levels, and the best ``FINALISTS`` of these in the other folds.
     """
     drawn = settings(size)
     parts = list(KFold(folds, shuffle=True, random_state=0).split(X))

@@ -54,7 +54,7 @@ _SYSTEMS = 3  # of 1000 rows, for coupled outputs of the squared loss; of more, 
 _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matters
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
 _LITTLE = 0.9  # of the loss of a constant
-_STRENGTHS = _MOST, 1.0, 0.1, 1e-2, DEFAULT_STRENGTH  # where little is gained
+_STRENGTHS = _MOST, 1.0, 0.1, 1e-2, DEFAULT_STRENGTH  # from nearly a constant to the start
 _GAIN = 0.5  # over the root of the number of rows: the share by which more parameters must gain
 GROWTH = 0.6
 """Alpha falls with the number of rows to this power, see docs/guide/learning.md."""
