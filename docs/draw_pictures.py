@@ -47,7 +47,7 @@ from fenchel.tables import table_encoder
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
-from gallery import STYLE
+from style import STYLE
 
 DOCS = Path(__file__).parent
 OUT = DOCS / "_static" / "guide"

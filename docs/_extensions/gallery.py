@@ -10,17 +10,10 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx_gallery.scrapers import matplotlib_scraper
 from sphinx_gallery.utils import scale_image
+from style import STYLE
 
 _LOGGER = logging.getLogger(__name__)
 _NEEDS = re.compile(r"^# needs the data set (\w+)", re.MULTILINE)
-STYLE = {
-    "figure.figsize": (7.2, 4.2),
-    "figure.constrained_layout.use": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.prop_cycle": "cycler('color', ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#000000'])",
-    "legend.frameon": False,
-}
 
 
 def set_style(gallery_conf: Any, name: str) -> None:

@@ -16,8 +16,7 @@ _GRID = 2.0**20  # values are told apart by so many steps of their column's rang
 _HALF_OF_ALL = 0.5 * np.finfo(float).max
 _LOOKED_AT = 4  # times the rows that are asked for, at first
 _PARTS = 18  # bits of keys by which parts of them are counted: 2 MiB, more are outside of caches
-_MOST_PARTS = 20
-_OF_MOST = 1 / 16  # of the rows that a part may have, it has on average, so that others stand out
+_SMALL_PARTS = 20  # where few different rows may be in one
 ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: Knuth, volume 3, section 6.4
 
 Keys = npt.NDArray[np.uint64]
@@ -165,7 +164,8 @@ def _chosen(
     """
     features, of_targets = (_keys(values) for values in told)
     size = _LOOKED_AT * n_rows
-    spread = size < len(X) and _is_spread(features, 0.5 * _LOOKED_AT * np.sqrt(n_rows))
+    most = 0.5 * _LOOKED_AT * np.sqrt(n_rows)
+    spread = size < len(X) and _parts(features, _SMALL_PARTS).max() <= most
     while True:
         some = np.arange(len(X))
         if size < len(X):
@@ -184,12 +184,6 @@ def _chosen(
     order = order[count <= n_rows]
     table, some = np.column_stack([by_features[order], by_all[order]]), some[order]
     return _merged(table, X[some], targets[some], weight[some])
-
-
-def _is_spread(keys: Keys, most: float) -> bool:
-    """Whether none of the parts of these keys has more of them."""
-    bits = int(np.ceil(np.log2(len(keys) / (_OF_MOST * most))))
-    return bool(_parts(keys, min(bits, _MOST_PARTS)).max() <= most)
 
 
 def _counted(keys: Keys) -> tuple[BoolArray, IntArray]:
