@@ -24,6 +24,7 @@ from fenchel.cli.errors import InputError
 from fenchel.datasets import load_engel, make_sine_quantiles
 from fenchel.kernels import ALIASES
 from fenchel.model_selection import ConformalQuantileRegressor
+from fenchel.persistence import load, load_metadata, save
 
 
 @pytest.fixture(autouse=True)
@@ -376,3 +377,18 @@ def test_tables_fit_on_a_screen(model, capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "report"])
+@pytest.mark.parametrize("changes", [{"x": "none"}, {"x": "category"}], ids=str)
+def test_an_encoder_that_does_not_fit_its_columns(command, changes, here, capsys):
+    """A sentence that names the model, not the error of a list without the column."""
+    fit_json(capsys, "old.csv", "--target", "y", *FIXED)
+    model, metadata = load("m.skops"), load_metadata("m.skops")
+    model[0].kinds_ |= changes
+    save(model, "damaged.skops", metadata=metadata)
+    out = ["--out", "new.html"] * (command == "report")
+    assert main([command, "damaged.skops", "new.csv", *out]) == 2
+    said = "damaged.skops fails on new.csv: its encoder is damaged: nothing encodes x\n"
+    assert capsys.readouterr().err.endswith(said)
+    assert not (here / "new.html").exists()

@@ -149,11 +149,16 @@ def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[Notice]:
 
 
 def _places(columns: ColumnTransformer, parts: list[Part]) -> Iterator[tuple[Part, Any, int]]:
-    """Each part with its encoder and its index among the inputs of it, except for cycles."""
+    """Each part with its encoder and its index among the inputs of it, except for cycles.
+
+    Raises RuntimeError for a part without one, in a model file that was changed.
+    """
     encoders = {name: (encoder, keys) for name, encoder, keys in columns.transformers_}
     for k, part in enumerate(parts):
-        if part.block == TEXTS:
-            yield part, encoders[key(k)][0], 0
-        elif part.block != CYCLES:
-            encoder, keys = encoders[str(part.block)]
-            yield part, encoder, list(keys).index(key(k))
+        if part.block == CYCLES:
+            continue
+        name = key(k) if part.block == TEXTS else str(part.block)
+        encoder, keys = encoders.get(name, (None, ()))
+        if key(k) not in keys:
+            raise RuntimeError(f"its encoder is damaged: nothing encodes {part.source}")
+        yield part, encoder, 0 if part.block == TEXTS else list(keys).index(key(k))
