@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fenchel import SVR, KernelRidge, QuantileRegressor
 from fenchel.kernels import Gaussian, Matern, OnColumns, WithRanks
-from fenchel.learning import Learning
+from fenchel.learning import Data, Learning, learn
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import rows_by_content
+from fenchel.losses import Squared
 
 MODELS = {"ridge": KernelRidge(), "tube": SVR(), "median": QuantileRegressor(0.5)}
 
@@ -59,6 +62,19 @@ def test_length_scales_that_gain_as_little_as_chance_does_are_left_as_they_start
         else:
             assert model.learned_.criterion < 1.0 - 0.5 / np.sqrt(60.0)
     assert as_they_start >= 3
+
+
+def test_what_is_compared_later_need_not_gain_more_than_chance():
+    """The spread of a heteroscedastic fit, which is chosen by the likelihood of rows left out."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 3)), random.normal(size=(60, 1))
+    data = Data(X, y, np.ones(60), Squared(), np.eye(1), True)
+    found = [
+        learn(replace(data, compared=compared), [Matern("learned")], None, Learning())
+        for compared in (False, True)
+    ]
+    assert found[1].criterion < found[0].criterion < found[1].criterion / (1.0 - 0.5 / 60**0.5)
+    assert np.ptp(found[0].kernel.length_scale / found[1].kernel.length_scale) > 0.1
 
 
 @pytest.mark.parametrize(

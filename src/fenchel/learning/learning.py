@@ -59,8 +59,6 @@ _GAIN = 0.5  # over the root of the number of rows: the share by which more para
 GROWTH = 0.6
 """Alpha falls with the number of rows to this power, see docs/guide/learning.md."""
 _LAST_GROWTH = 1.0  # and after a last descent to this one
-
-
 _NAMES = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "rbf")
 
 
@@ -171,6 +169,8 @@ class Data:
     """Whether the size of held-out residuals is to be measured."""
     groups: IntArray | None = None
     """Indices of groups whose rows are held out together, (n,)."""
+    compared: bool = False
+    """Whether what is learned is compared with others later, by another criterion."""
 
     def tasks(self, targets: FloatArray) -> list[Task]:
         """Problems of some rows that do not interact."""
@@ -418,7 +418,7 @@ class _Try:
         if self.alpha is not None or not self.judge:
             return
         n, held_out, least = len(self.rows.X), self.held_out, np.inf
-        some = _STRENGTHS if held_out > _LITTLE else ()
+        some = _STRENGTHS if held_out > _LITTLE and not self.data.compared else ()
         for strength in _STRENGTHS[:1] if n < _EACH_LEFT_OUT else some:
             theta = np.append(self.descent.start[:-1], np.log(strength))
             value = self.judge(theta)[0]

@@ -229,6 +229,7 @@ class SpreadSearch:
         if not np.isfinite(spread) or spread <= 0.0:
             return None, None
         part = replace(self.data, X=rows.X, targets=(roots - middle) / spread, weight=rows.weight)
+        part = replace(part, compared=True)
         of_spread = self._learned_of(part, mean.kernels)
         if of_spread is None or of_spread.ended_early:
             return None, None
