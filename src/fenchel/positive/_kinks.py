@@ -10,8 +10,6 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.positive._system import Curvature, NewtonSystem
 from fenchel.solvers.newton_system import cholesky_of
 
-_MOST_VALUES = 2**25  # of all Gram matrices of rows together
-
 
 class RowGrams:
     """For each part the matrix T = Q_k Q_kᵀ over all rows, made once for a Hessian."""
@@ -22,10 +20,8 @@ class RowGrams:
 
     def smaller(self, jacobian: FloatArray) -> bool:
         """Whether they fit, and there are fewer kinks than columns."""
-        n = len(jacobian)
-        if jacobian.ndim > 2 or n * n * len(self.curvature.parts) > _MOST_VALUES:
-            return False
-        return int(np.count_nonzero(jacobian)) < self.curvature.width
+        fit = jacobian.ndim == 2 and self.curvature.in_grams
+        return fit and int(np.count_nonzero(jacobian)) < self.curvature.width
 
     def between(self, rows: IntArray, outputs: IntArray) -> FloatArray:
         """Q Qᵀ between coordinates (row, output)."""

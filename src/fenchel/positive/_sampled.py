@@ -8,6 +8,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from fenchel._clock import check_time
 from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.positive._kinks import KinkSystem, RowGrams
 from fenchel.positive._system import (
     Curvature,
     NewtonSystem,
@@ -114,5 +115,9 @@ def system_of(
     curvature: Curvature, active: IntArray | AnyArray, blocks: FloatArray, ridge: float
 ) -> NewtonSystem:
     """The system of a Newton step, solved in the way that takes the least time."""
-    sampled = SampledSystem.pays(curvature, len(active) * blocks.shape[1])
-    return (SampledSystem if sampled else NewtonSystem)(curvature, active, blocks, ridge)
+    if SampledSystem.pays(curvature, len(active) * blocks.shape[1]):
+        return SampledSystem(curvature, active, blocks, ridge)
+    grams = RowGrams(curvature)
+    if curvature.by_differences and len(active) == len(blocks) and grams.smaller(blocks):
+        return KinkSystem(grams, blocks, ridge)
+    return NewtonSystem(curvature, active, blocks, ridge)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import cho_solve
+from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from fenchel._clock import check_time
@@ -23,8 +24,9 @@ _NEGLIGIBLE = 1e-4  # pairs beside the identity: as many steps with 0 to 0.01; s
 # a share of about the root of it. Densities of 10 000 rows of two columns take 23 steps with 1e-4
 # and with 1; 1.6 times the time with 1e-4.
 _LEFT_OUT = 0.1
-_CURVED = 30  # times the features: of more pairs, rows have products by divided differences,
-# which take 10 to 30 products of the features with 300 of them
+_CURVED = 20  # times the features: of more pairs, rows have products by divided differences,
+# which take 8 to 21 products of the features with 300 of them
+_MOST_VALUES = 2**25  # of all Gram matrices of rows together
 _ROUNDING = 1e-15  # of eigenvalues of divided differences beside the largest
 
 
@@ -40,6 +42,9 @@ class Curvature:
     def __init__(self, problem: PSDProblem, spectra: Spectra, blocks: FloatArray) -> None:
         self.problem = problem
         self.active = problem.cone.equality | (spectra.multipliers > 0.0)
+        self.by_differences = False
+        few = len(problem.weight) ** 2 * len(problem.directions) <= _MOST_VALUES
+        self.in_grams = few and blocks.ndim == 2
         self.parts: list[PairColumns | FeatureColumns] = []
         plain = []
         for k, part in enumerate(problem.psd):
@@ -107,6 +112,8 @@ class Curvature:
         r = part.features.shape[1]  # of few rows it is cheap to see which pairs matter
         few = self.problem.squares[k] is None or len(part.features) <= r * (r + 1) // 2
         pairs = self._pairs(spectra, k, weight) if few else spectra.pairs(k)
+        if few and self.in_grams and len(pairs.root) > _CURVED * r:
+            pairs, self.by_differences = spectra.pairs(k), True  # which have all of them
         rows = self.problem.cone.rows(spectra, k, pairs)[self.active]
         return PairColumns(spectra, k, pairs, part, float(weight.sum())), rows
 
@@ -277,8 +284,8 @@ def _curved_squares(
     There are r (r + 1) / 2 products, but the divided differences h have few eigenvalues of any
     size: with :math:`h = \sum_k \lambda_k e_k e_k^\top` it is :math:`\sum_k \lambda_k
     (V \operatorname{diag}(e_k) V^\top)^2`, entry by entry. The spectrum is that of h times the
-    largest entries of each column, so that what is left out of a row is at most λ times its
-    squared norm; and all weights times that is what it is beside the identity.
+    largest entries of each column. What is left out of a row is its diagonal entry, and all
+    weights times the largest one are more than it is beside the identity.
     """
     m = len(turned)
     if not m:
@@ -286,18 +293,28 @@ def _curved_squares(
     size = np.abs(turned).max(axis=0)
     size = np.where(size > 0.0, size, 1.0)
     values, vectors = np.linalg.eigh(size[:, None] * curvature * size)
-    length = float(np.einsum("ij,ij->i", turned, turned).max())
-    left_out = np.abs(values) * (weight * length)
+    shares = (vectors / size[:, None]).T
+    largest = np.abs(np.square(turned) @ shares.T).max(axis=0)
+    left_out = np.abs(values) * (weight * np.square(largest))
     kept = (left_out > least) & (np.abs(values) > _ROUNDING * np.abs(values).max())
-    shares = (vectors[:, kept] / size[:, None]).T
-    total = np.zeros((m, m))
-    at_once = max(1, _BLOCK_VALUES // (m * max(m, turned.shape[1])))
-    for start in range(0, len(shares), at_once):
+    total = np.zeros((m, m), order="F")
+    for value, share in zip(values[kept], shares[kept], strict=True):
         check_time()
-        part = slice(start, start + at_once)
-        products = (turned * shares[part, None, :]) @ turned.T
-        total += np.tensordot(values[kept][part], np.square(products, out=products), 1)
-    return total
+        products = _weighted_products(turned, np.sqrt(np.abs(value)) * share)
+        np.square(products, out=products)
+        total += np.copysign(1.0, value) * products
+    return np.asarray(total + np.tril(total, -1).T)
+
+
+def _weighted_products(rows: FloatArray, share: FloatArray) -> FloatArray:
+    """The lower triangle of the matrix V diag(s) Vᵀ of rows V."""
+    total = np.zeros((len(rows), len(rows)), order="F")
+    for sign in (1.0, -1.0):
+        some = sign * share > 0.0
+        if some.any():
+            half = np.sqrt(np.abs(share[some]))[:, None] * rows.T[some]
+            total = dsyrk(sign, half.T, lower=1, beta=1.0, c=total, overwrite_c=1)
+    return np.asarray(total)
 
 
 def _root(matrix: FloatArray) -> FloatArray:

@@ -316,11 +316,12 @@ class _Model:
     """The quadratic model around a point, in the weights w of its features and offsets b."""
 
     def __init__(self, problem: PSDProblem, point: Point, z: FloatArray, sigma: float) -> None:
-        self.problem, self.point, self.z, self.sigma = problem, point, z, sigma
-        ones = np.broadcast_to(sigma * problem.weight[:, None], z.shape)
-        self.curvature = Curvature(problem, point.spectra, ones)
+        self.problem, self.z, self.sigma, self.anchor = problem, z, sigma, point.dual
+        broad = np.broadcast_to(sigma * problem.weight[:, None], z.shape)
+        if problem.loss.conjugate_prox_jacobian(point.dual + sigma * z, sigma).ndim > 2:
+            broad = broad[:, :, None] * np.eye(z.shape[1])  # of coupled outputs
+        self.curvature = Curvature(problem, point.spectra, broad)
         self.grams = RowGrams(self.curvature)
-        self.anchor = point.dual
         self.pulled = self.curvature.pull(point.dual)
 
     def evaluate(
