@@ -6,7 +6,7 @@ from math import comb
 from typing import Any, Self
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel, Sum
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.preprocessing import PolynomialFeatures
 
 from fenchel._parameters import parameters
@@ -15,7 +15,7 @@ from fenchel._validation import shown
 from fenchel.features.base import FeatureMap
 from fenchel.features.explicit import Explicit
 from fenchel.features.pivoted_cholesky import PivotedCholesky
-from fenchel.kernels import Linear, Polynomial, SparsePoints
+from fenchel.kernels import Linear, Polynomial, SparsePoints, summands_of
 from fenchel.kernels.product_integrals import monomials
 
 _MOST_MONOMIALS = 500
@@ -121,7 +121,7 @@ class Summands(FeatureMap):
     random_state: Any = None
 
     def _fit(self, X: FloatArray) -> FloatArray:
-        parts = summands(self.kernel_)
+        parts = summands_of(self.kernel_)
         self.maps_ = [map_of(part, self.random_state, *X.shape) for part in parts]
         features = [each.fit_transform(X) for each in self.maps_]
         traces = [float(each.kernel_.diag(X).sum()) for each in self.maps_]
@@ -161,13 +161,6 @@ class Summands(FeatureMap):
         return np.sum([each.forms(X, push) for each in self.maps_], axis=0)
 
 
-def summands(kernel: Kernel) -> list[Kernel]:
-    """Return the summands of a kernel; a kernel that is not a sum is its only summand."""
-    if isinstance(kernel, Sum):
-        return summands(kernel.k1) + summands(kernel.k2)
-    return [kernel]
-
-
 def map_of(kernel: Kernel, random_state: Any, n_samples: int, n_features: int) -> FeatureMap:
     """Return the unfitted map of a kernel: explicit features, if the kernel has few of them."""
     if isinstance(kernel, Linear) and n_features <= n_samples:
@@ -182,6 +175,6 @@ def map_of(kernel: Kernel, random_state: Any, n_samples: int, n_features: int) -
 
 def of_different_size(kernel: Kernel, X: FloatArray) -> bool:
     """Whether a summand of a kernel is lost in the rounding errors of another one."""
-    parts = summands(kernel)
+    parts = summands_of(kernel)
     sizes = np.array([float(np.mean(each.diag(X))) for each in parts])
     return bool(sizes.max() > _APART * sizes[sizes > 0.0].min(initial=np.inf))

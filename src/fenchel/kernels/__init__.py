@@ -22,6 +22,7 @@ from fenchel.kernels.resolving import (
     has_measured_scale,
     parts_of,
     resolve,
+    summands_of,
 )
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear, Matern, Polynomial
 from fenchel.kernels.sparse import SparsePoints, stacked, takes_sparse
@@ -72,6 +73,7 @@ __all__ = [
     "resolve",
     "settled",
     "stacked",
+    "summands_of",
     "takes_sparse",
 ]
 

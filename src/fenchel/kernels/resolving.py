@@ -150,6 +150,20 @@ def parts_of(kernel: Kernel) -> list[Kernel]:
     return [part for part in found if isinstance(part, Kernel)]
 
 
+def summands_of(kernel: Kernel) -> list[Kernel]:
+    """Return the summands of a kernel; a kernel that is not a sum is its only summand.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import Gaussian, Linear, summands_of
+    >>> summands_of(Gaussian(2.0) + Linear() + Linear())
+    [Gaussian(length_scale=2.0), Linear(), Linear()]
+    """
+    if isinstance(kernel, sk.Sum):
+        return summands_of(kernel.k1) + summands_of(kernel.k2)
+    return [kernel]
+
+
 def resolve(
     kernel: Kernel,
     X: FloatArray,

@@ -2,17 +2,10 @@
 
 from fenchel.design.content import sample_by_content
 from fenchel.learning.early_end import EarlyEnd
-from fenchel.learning.learning import (
-    DEFAULT_STRENGTH,
-    GROWTH,
-    LEARNING,
-    Data,
-    Learned,
-    Learning,
-    learn,
-)
+from fenchel.learning.learning import DEFAULT_STRENGTH, LEARNING, Data, Learned, Learning
 from fenchel.learning.reach import unit_of_strength
 from fenchel.learning.rows import folds_by_content
+from fenchel.learning.search import GROWTH, learn
 
 __all__ = [
     "DEFAULT_STRENGTH",

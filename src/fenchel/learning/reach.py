@@ -8,6 +8,7 @@ import numpy as np
 
 from fenchel._quantiles import least_quantile
 from fenchel._typing import FloatArray
+from fenchel.kernels import summands_of
 from fenchel.losses import Absolute, Loss
 
 _TIMES = 5.0  # the distance that all but a few rows are within: of normal ones six deviations
@@ -151,3 +152,20 @@ def size_of_functions(kernel: Any, X: FloatArray, few: FloatArray, fit_intercept
         left = whole - float(np.mean(kernel(few)))
         size *= left / whole if left > _ROUNDING * whole else 1.0
     return size or 1.0
+
+
+def sizes_of_summands(
+    kernel: Any, X: FloatArray, few: FloatArray, fit_intercept: bool
+) -> list[float]:
+    """The same for each summand of a kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian, Linear
+    >>> from fenchel.learning.reach import sizes_of_summands
+    >>> X = np.array([[1999.0], [2001.0]])
+    >>> sizes_of_summands(Gaussian(1.0) + 64.0 * Linear(), X, X, fit_intercept=True)
+    [1.0, 64.0]
+    """
+    return [size_of_functions(part, X, few, fit_intercept) for part in summands_of(kernel)]
