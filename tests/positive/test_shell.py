@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import fenchel
+from fenchel.kernels import Laplacian
 from fenchel.positive import (
     ConeRegressor,
     DensityEstimator,
@@ -71,6 +72,23 @@ def test_the_previous_fit_is_the_start(name):
     estimator.fit(X[:40], None if y is None else y[:40])
     fresh = given(name, tol=1e-4).fit(X[:40], None if y is None else y[:40])
     assert estimator.n_iter_ <= fresh.n_iter_ + (name == "inequalities") * cold
+
+
+@pytest.mark.filterwarnings("ignore:the feature map of rank")
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_fit_of_other_rows_is_no_start_where_it_is_worse(seed):
+    """It took 134 to 200 steps, and did not always end."""
+    random = np.random.default_rng(seed)
+    settings = {"kernel": Laplacian(1.0), "alpha": 1e-4, "learn": False}
+    tables = []
+    for _ in range(2):
+        X = random.normal(size=(60, 3))
+        tables.append((X, np.sin(2.0 * X[:, 0]) + 0.3 * random.normal(size=60)))
+    model = HeteroscedasticRegressor(rank=10, warm_start=True, **settings).fit(*tables[0])
+    model.set_params(rank=None).fit(*tables[1])
+    fresh = HeteroscedasticRegressor(**settings).fit(*tables[1])
+    assert model.status_.converged
+    assert model.n_iter_ <= fresh.n_iter_
 
 
 @pytest.mark.slow

@@ -465,3 +465,12 @@ def test_operator_valued_kernels_are_refused():
         _ = model.loo_residuals_
     with pytest.raises(ValueError, match="coupling must be None with an operator-valued kernel"):
         KernelRidge(kernel=kernel, coupling=np.eye(2)).fit(X, Y)
+
+
+def test_rounding_errors_that_hide_the_penalty_give_nan():
+    """Rows near 1e6 without an intercept: the factor of their products does not exist."""
+    X = 1e6 + 1e-3 * np.random.default_rng(0).normal(size=(9, 9))
+    with pytest.warns(ConvergenceWarning, match="rounding errors dominate"):
+        model = Ridge(1e-7, fit_intercept=False).fit(X, np.arange(9.0))
+    assert np.isnan(model.loo_residuals_).all()
+    assert np.isnan(model.loo_error_)

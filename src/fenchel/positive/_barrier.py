@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fenchel.positive._solution import Point, Record, Start, point_of, start_of
+from fenchel.positive._solution import Point, Record, Start, point_of, start_of, total
 from fenchel.positive.problem import PSDProblem
 
 # Measured as the numbers in ``solvers.py``.
@@ -85,6 +85,8 @@ def begin(record: Record, warm_start: Start | None, share: float) -> tuple[Path,
             path.barrier = path.on_grid(warm_start.barrier)
             return path, start_of(problem, warm_start, path.barrier)
         point = start_of(problem, warm_start)
+        if total(problem, point) > total(problem, start_of(problem, None)):  # of other rows
+            return path, start_of(problem, None, path.barrier, record.joint)
         gap = record.certified(point, np.zeros(problem.outward.shape[1])).certificate.gap
         path.barrier = path.on_grid(_WARM * gap / sum(problem.cone.sizes))
         return path, path.at(point)

@@ -145,7 +145,7 @@ class Ridge(Penalized):
         y_i minus the prediction at x_i of the model fitted without row i. As in
         :class:`KernelRidge`, copies of row i stay in the fit. They are computed at first access,
         at about the cost of the fit, from the training rows. The model keeps these until then;
-        its file does not contain them.
+        its file does not contain them. NaN where undefined, and where rounding errors dominate.
     loo_error_ : float
         Σ_i s_i e_i² / Σ_i s_i, with e_i² the mean square of row i of ``loo_residuals_``.
     certificate_ : Certificate

@@ -233,9 +233,9 @@ class QuantileRegressor(LevelRegressor):
     the sum of C s_i (τ_j - 1).
 
     ``predict`` uses the function given by ``weights_``, whose objective is ``primal``;
-    ``dual_coef_`` is the point whose objective is ``dual``. If the gap is within ``tol``, both
-    give the same function, up to rounding and to what the features leave out. Otherwise they
-    differ at x by at most 2 √(gap k(x, x) B_jj / alpha) for output j.
+    ``dual_coef_`` is the point whose objective is ``dual``. At x, the functions of both differ by
+    at most 2 √(gap k(x, x) B_jj / alpha) for output j, besides rounding and what the features
+    leave out. Where alpha is small, this may be large for a gap within ``tol``.
 
     References
     ----------

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigh, solve_triangular
 
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.design import Factored, RowBlocks
@@ -226,8 +227,11 @@ def _in_rows(
     factored = Factored(matrix)
     largest = float(factored.diagonal.max())
     for value in values:
-        yield complement_of(factored.factor(shift_of(weight, value, largest)), fit_intercept)
-        factored.restore()
+        left = np.full(len(weight), np.nan)
+        with suppress(LinAlgError):  # the shift is below the rounding errors of the matrix
+            left = complement_of(factored.factor(shift_of(weight, value, largest)), fit_intercept)
+            factored.restore()
+        yield left
 
 
 def _in_features(
