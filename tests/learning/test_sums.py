@@ -8,6 +8,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 
 from fenchel import KernelRidge, QuantileRegressor
 from fenchel.kernels import Gaussian, Linear, Matern, summands_of
+from fenchel.learning import Data, Learning, learn
+from fenchel.losses import Squared
 
 
 def trend(n=120, seed=0):
@@ -37,6 +39,19 @@ def test_a_tiny_summand_changes_nothing():
         KernelRidge(kernel=kernel).fit(X, y) for kernel in (Matern(), Matern() + 1e-12 * Linear())
     )
     np.testing.assert_allclose(one.predict(X), other.predict(X), atol=0.02)
+
+
+def test_numbers_beside_a_stationary_kernel_have_no_start_of_their_own():
+    """They are as large as was asked for, in any units of X."""
+    X, y = trend()
+    rows = X, y[:, None], np.ones(len(X))
+    one, other = (
+        learn(Data(*rows, Squared(), np.eye(1), False), [kernel], None, Learning()).history
+        for kernel in (Gaussian("learned") + 100.0, Gaussian("learned") + Linear() + 100.0)
+    )
+    # where there are several starts, the descent begins at the best of them
+    assert other[3] == pytest.approx(min(other[:3]), rel=1e-6)
+    assert one[2] != pytest.approx(min(one[:2]), rel=1e-3)
 
 
 def test_summands():

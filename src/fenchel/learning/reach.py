@@ -157,7 +157,7 @@ def size_of_functions(kernel: Any, X: FloatArray, few: FloatArray, fit_intercept
 def sizes_of_summands(
     kernel: Any, X: FloatArray, few: FloatArray, fit_intercept: bool
 ) -> list[float]:
-    """The same for each summand of a kernel.
+    """The same for each summand of a kernel whose size depends on the units of X, else nothing.
 
     Examples
     --------
@@ -167,5 +167,8 @@ def sizes_of_summands(
     >>> X = np.array([[1999.0], [2001.0]])
     >>> sizes_of_summands(Gaussian(1.0) + 64.0 * Linear(), X, X, fit_intercept=True)
     [1.0, 64.0]
+    >>> sizes_of_summands(Gaussian(1.0) + 64.0, X, X, fit_intercept=True)
+    []
     """
-    return [size_of_functions(part, X, few, fit_intercept) for part in summands_of(kernel)]
+    parts = [] if kernel.is_stationary() else summands_of(kernel)
+    return [size_of_functions(part, X, few, fit_intercept) for part in parts]
