@@ -1,4 +1,4 @@
-"""Targets with far outliers moved nearer, for losses whose influence is bounded."""
+"""Targets with far outliers moved nearer, and the units in which alpha is learned."""
 
 from __future__ import annotations
 
