@@ -33,6 +33,20 @@ def test_a_trend_in_large_units_leaves_the_rest_of_the_curve(units, model, line)
     assert held_out < 0.35
 
 
+@pytest.mark.parametrize("shift", [2000.0, 1e6])
+@pytest.mark.parametrize("model", [KernelRidge(), QuantileRegressor(0.5)])
+def test_rows_far_from_zero(shift, model):
+    """Products near 1e12 left four digits of the other kernel, and alpha was 20 times larger."""
+    X, y = trend()
+    X = np.rint(1024.0 * X) / 1024.0  # so that moved rows are the same
+    model.set_params(kernel=Matern() + Linear())
+    one = model.fit(X, y).predict(X)
+    learned = model.learned_
+    other = model.fit(X + shift, y).predict(X + shift)
+    assert model.learned_.alpha == pytest.approx(learned.alpha, rel=0.02)
+    np.testing.assert_allclose(other, one, atol=2e-3)
+
+
 def test_a_tiny_summand_changes_nothing():
     X, y = trend()
     one, other = (

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, Product
 
 from fenchel._quantiles import least_quantile
 from fenchel._typing import FloatArray
-from fenchel.kernels import summands_of
+from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, summands_of
 from fenchel.losses import Absolute, Loss
 
 _TIMES = 5.0  # the distance that all but a few rows are within: of normal ones six deviations
@@ -172,3 +173,29 @@ def sizes_of_summands(
     """
     parts = [] if kernel.is_stationary() else summands_of(kernel)
     return [size_of_functions(part, X, few, fit_intercept) for part in parts]
+
+
+def middle_of(kernel: Any, X: FloatArray, fit_intercept: bool) -> FloatArray | None:
+    """Mean of rows that may be moved there, None where the kernel would be another one.
+
+    Rows far from zero would leave nothing of a stationary kernel beside a linear one but rounding
+    errors. Linear functions of moved rows differ by constants, which an offset takes up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian, Linear
+    >>> from fenchel.learning.reach import middle_of
+    >>> X = np.array([[1999.0], [2001.0]])
+    >>> middle_of(Gaussian(1.0) + Linear(), X, fit_intercept=True)
+    array([2000.])
+    """
+    moves = fit_intercept and not kernel.is_stationary() and all(map(_moves, summands_of(kernel)))
+    return X.mean(axis=0) if moves else None
+
+
+def _moves(part: Any) -> bool:
+    """Whether moved rows have the same functions, but for constants."""
+    if isinstance(part, Product) and isinstance(part.k1, ConstantKernel):
+        return _moves(part.k2)
+    return isinstance(part, (Gaussian, Laplacian, Linear, Matern))

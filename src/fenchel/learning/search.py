@@ -22,6 +22,7 @@ from fenchel.learning.prior import Prior
 from fenchel.learning.reach import (
     is_bounded,
     is_perfect,
+    middle_of,
     size_of_functions,
     sizes_of_summands,
     unit_of_strength,
@@ -149,6 +150,7 @@ class _Try:
         self.watch = watch
         self.open = OpenParameters.of(kernel, rows, options.share_scales)
         self.alpha, self.growth = alpha, GROWTH
+        self.middle = middle_of(self.open.kernel, few.X, data.fit_intercept)
         self.judge: HeldOut | None = None
         self.used = few  # rows that the best point is of, which alpha is scaled from
         smaller: list[float] = []
@@ -212,6 +214,8 @@ class _Try:
 
     def _criterion(self, rows: Rows, left: float) -> HeldOut:
         tasks, smoothing = self.data.tasks(rows.targets), self._smoothing(left)
+        if self.middle is not None:
+            rows = replace(rows, X=rows.X - self.middle)
         self.judge = HeldOut(rows, tasks, self.open, self.unit, smoothing, self.judge)
         return self.judge
 
