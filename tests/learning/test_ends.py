@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.kernels import Gaussian
 from fenchel.learning import Data, Learning, learn, unit_of_strength
-from fenchel.learning.reach import size_of_functions
+from fenchel.learning.units import size_of_functions
 from fenchel.losses import Squared
 
 RNG = np.random.default_rng(0)

@@ -3,9 +3,9 @@
 from fenchel.design.content import sample_by_content
 from fenchel.learning.early_end import EarlyEnd
 from fenchel.learning.learning import DEFAULT_STRENGTH, LEARNING, Data, Learned, Learning
-from fenchel.learning.reach import unit_of_strength
 from fenchel.learning.rows import folds_by_content
 from fenchel.learning.search import GROWTH, learn
+from fenchel.learning.units import unit_of_strength
 
 __all__ = [
     "DEFAULT_STRENGTH",

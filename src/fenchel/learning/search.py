@@ -19,16 +19,15 @@ from fenchel.learning.fold import MANY_STRENGTHS, is_diagonal
 from fenchel.learning.learning import DEFAULT_STRENGTH, MANY_ROWS, Data, Learned, Learning
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.prior import Prior
-from fenchel.learning.reach import (
-    is_bounded,
-    is_perfect,
+from fenchel.learning.reach import is_bounded, is_perfect
+from fenchel.learning.rows import Rows
+from fenchel.learning.short_scales import points_of_changing, shorter_points
+from fenchel.learning.units import (
     middle_of,
     size_of_functions,
     sizes_of_summands,
     unit_of_strength,
 )
-from fenchel.learning.rows import Rows
-from fenchel.learning.short_scales import points_of_changing, shorter_points
 from fenchel.losses import Absolute
 
 _LEAST, _MOST = 1e-7, 1e1

@@ -228,8 +228,8 @@ class SpreadSearch:
         spread = float(np.sqrt(np.average((roots[:, 0] - middle) ** 2, weights=rows.weight)))
         if not np.isfinite(spread) or spread <= 0.0:
             return None, None
-        part = replace(self.data, X=rows.X, targets=(roots - middle) / spread, weight=rows.weight)
-        part = replace(part, compared=True)
+        targets = (roots - middle) / spread
+        part = replace(self.data, X=rows.X, targets=targets, weight=rows.weight, compared=True)
         of_spread = self._learned_of(part, mean.kernels)
         if of_spread is None or of_spread.ended_early:
             return None, None
