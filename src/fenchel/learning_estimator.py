@@ -29,7 +29,7 @@ from fenchel._validation import (
 from fenchel.certificate import Callback
 from fenchel.estimator import KernelEstimator
 from fenchel.features import FeatureMap, default_kernel
-from fenchel.kernels import OperatorKernel, as_kernel, is_open, settled
+from fenchel.kernels import OperatorKernel, SparsePoints, as_kernel, is_open, settled
 from fenchel.learning import DEFAULT_STRENGTH, GROWTH, LEARNING, Data, Learned, Learning, learn
 from fenchel.learning.held_out import why_not
 from fenchel.solvers import Solver
@@ -144,7 +144,7 @@ class LearningEstimator(KernelEstimator):
                 known = X[kept], self._some(targets, kept), inputs.weight
                 self._learned = self._learn(*known, kernels, watch)
             return prepared
-        check_magnitude(X, "X")
+        check_magnitude(X.matrix if isinstance(X, SparsePoints) else X, "X")
         weight = check_weights(X, sample_weight)
         rows = np.flatnonzero(weight)
         few = rows[:FEW_ROWS]

@@ -132,6 +132,20 @@ def test_excess_of_a_lasso_is_over_a_ball_of_the_l1_norm():
     assert simulated - 3.0 * error <= found.constants["rademacher"] <= 1.5 * simulated
 
 
+def test_excess_of_a_lasso_is_that_of_its_own_sample():
+    """A fit with weights may be far from the minimum on the sample; an excess of 0 was stated."""
+    random = np.random.RandomState(1)
+    X = random.uniform(-1.0, 1.0, (200, 1))
+    first = np.arange(200) < 150
+    y = np.where(first, 0.5 * X[:, 0], random.choice([-1.0, 1.0], 200))
+    model = Lasso(radius=1.0, fit_intercept=False)
+    for weight in (np.where(first, 1e-3, 1.0), np.where(first, 1.0, 1e-3)):
+        with pytest.raises(ValueError, match="must be the sample that the estimator was"):
+            excess_bound(model.fit(X, y, weight), X, y, target_bound=1.0, radius=1.0)
+    with pytest.raises(ValueError, match="must be the sample that the estimator was"):
+        excess_bound(model.fit(X, y), X[:100], y[:100], target_bound=1.0, radius=1.0)
+
+
 def test_excess_is_of_the_loss_that_bounds_are_of(sample):
     X, y = sample
     model = KernelRidge(radius=1.0, kernel=WIDTH, fit_intercept=False).fit(X, y)

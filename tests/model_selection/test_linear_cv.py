@@ -229,3 +229,10 @@ def test_squares_are_those_of_the_scorer_of_scikit_learn(targets, weights):
     for k in range(4):
         name = f"split{k}_test_score"
         np.testing.assert_allclose(ours.cv_results_[name], theirs.cv_results_[name], rtol=1e-12)
+
+
+def test_weights_may_be_given_by_position_as_to_scikit_learn():
+    by_position = RidgeCV(ALPHAS, cv=FOLDS).fit(X, Y, WEIGHT)
+    by_name = RidgeCV(ALPHAS, cv=FOLDS).fit(X, Y, sample_weight=WEIGHT)
+    np.testing.assert_array_equal(by_position.coef_, by_name.coef_)
+    assert not np.allclose(by_name.coef_, RidgeCV(ALPHAS, cv=FOLDS).fit(X, Y).coef_)

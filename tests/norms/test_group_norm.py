@@ -107,3 +107,16 @@ def test_steps_of_rows_may_be_tiny():
     steps = np.array([[1e-200], [1e-300], [0.0], [1e-320], [1.0]])
     U = GroupNorm(np.array([0, 0, 1, 1, 2]), 2.0, 1.0).prox(W, steps)
     np.testing.assert_array_equal(U, [[1e150], [-1e150], [0.0], [0.0], [1.0]])
+
+
+@pytest.mark.parametrize("q", [1.001, 1.01, 1.05, 1.2])
+def test_a_large_group_leaves_others_their_proxes(q):
+    """Of q near one, a group beside one 200 times larger was not moved at all."""
+    W = np.array([[0.487], [-0.415], [0.379], [100.0]])
+    found = GroupNorm(np.array([0, 0, 0, 1]), q, 1.0).prox(W, 0.47)
+    alone = GroupNorm(np.zeros(3, dtype=int), q, 1.0).prox(W[:3], 0.47)
+    np.testing.assert_allclose(found[:3], alone, atol=1e-9)
+    pull = (W - found)[:3] / 0.47
+    dual = np.sum(np.abs(pull) ** (q / (q - 1.0))) ** ((q - 1.0) / q)
+    assert dual == pytest.approx(1.0, rel=1e-7)
+    assert np.vdot(pull, found[:3]) == pytest.approx(norm(found[:3], [0] * 3, q, 1.0), abs=1e-9)

@@ -88,3 +88,13 @@ def test_bad_input(ax):
         ImportanceDisplay.from_importances(["a", "b"], [1.0, -0.5], ax=ax)
     with pytest.raises(ValueError, match="max_features must be at least 1, got 0"):
         ImportanceDisplay.from_importances(["a"], [1.0], max_features=0, ax=ax)
+
+
+def test_the_note_ends_within_the_figure():
+    """Long names make the axes narrower, and the note was cut off at the edge."""
+    names = [f"a rather long name of the column number {j}" for j in range(40)]
+    shares = np.r_[0.6, 0.4, np.zeros(38)]
+    ax = ImportanceDisplay.from_importances(names, shares).ax_
+    ax.figure.draw_without_rendering()
+    title = next(t for t in (ax._left_title, ax.title) if t.get_text())
+    assert title.get_window_extent().x1 <= ax.figure.bbox.x1

@@ -81,17 +81,10 @@ def test_against_scikit_learn(kind):
     np.testing.assert_allclose(ours.predict(new), theirs.predict(new), atol=1e-4)
 
 
-@pytest.mark.slow
-def test_nothing_is_learned():
+def test_rows_that_were_sparse_are_not_kept_for_importances():
     model = SVR().fit(X, Y)
-    dense = SVR(learn=False).fit(DENSE, Y)
-    assert model.learned_ is None
-    np.testing.assert_allclose(model.kernel_.length_scale, dense.kernel_.length_scale)
-    assert model.alpha_ == pytest.approx(dense.alpha_)
-    np.testing.assert_allclose(model.predict(NEW), dense.predict(NEW), atol=1e-3)
     with pytest.raises(AttributeError, match="X was sparse"):
         _ = model.feature_importances_
-    assert SVR(alpha=1e-2).fit(X, Y).fit(DENSE, Y).learned_ is not None
 
 
 @pytest.mark.slow
@@ -123,7 +116,11 @@ def test_rows_that_would_not_fit_as_an_array():
 
 
 @pytest.mark.parametrize(
-    "rule", [*map(DistanceQuantile, (0.2, 0.9)), DistanceQuantile(0.5, standardize=True)]
+    "rule",
+    [
+        *map(DistanceQuantile, (0.2, 0.9)),
+        *(DistanceQuantile(0.5, standardize=unit) for unit in (True, "range")),
+    ],
 )
 @pytest.mark.parametrize("repeats", [1, 10])
 def test_length_scales_are_those_of_the_dense_rows(rule, repeats):

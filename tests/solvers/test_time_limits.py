@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel import (
@@ -19,7 +20,7 @@ from fenchel._clock import OutOfTime, check_time, within
 from fenchel._threads import in_threads
 from fenchel.certificate import Certificate
 from fenchel.features import KernelRows
-from fenchel.kernels import Gaussian
+from fenchel.kernels import Gaussian, Matern
 from fenchel.metrics import mean_pinball_loss
 from fenchel.problem import Problem
 from fenchel.solvers import Iterate, Loop, newton
@@ -108,7 +109,6 @@ def test_curves_do_without_eigenbases_that_take_too_long(loss, slow):
 @pytest.mark.parametrize("stored", [False, True])
 def test_the_model_of_few_rows_has_a_true_gap(stored, monkeypatch):
     """Where not even one pass is in time: its objective is computed here from predictions."""
-    monkeypatch.setattr(newton, "_MANY_ROWS", 200)
     monkeypatch.setattr(newton, "_SOME", 64)
     X, y = rows()
     features = KernelRows(stored=stored)
@@ -128,7 +128,7 @@ def test_the_model_of_few_rows_has_a_true_gap(stored, monkeypatch):
 
 
 def test_a_first_model_is_left_to_limits_alone(monkeypatch):
-    monkeypatch.setattr(newton, "_MANY_ROWS", 200)
+    monkeypatch.setattr(newton, "_SOME", 64)
     seen = []
     few = newton.of_few_rows
     monkeypatch.setattr(newton, "of_few_rows", lambda problem: seen.append(1) or few(problem))
@@ -138,6 +138,30 @@ def test_a_first_model_is_left_to_limits_alone(monkeypatch):
     assert not seen
     QuantileRegressor(0.3, **given, features=KernelRows(stored=False), max_time=600.0).fit(X, y)
     assert seen
+
+
+@pytest.mark.parametrize(
+    "model", [KernelRidge(alpha=1e-3), QuantileRegressor([0.1, 0.5, 0.9], alpha=1e-3)]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_where_time_is_over_at_once_a_model_of_few_rows_is_left(model):
+    """With 3000 rows it was a constant after several times the limit, or no limit was kept."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3000, 3))
+    y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=3000) + 50.0
+    model = clone(model).set_params(kernel=Matern(3.0), max_time=1e-9, learn=False).fit(X, y)
+    assert model.status_.message.startswith("stopped at a relative gap")
+    assert model.score(X, y) > 0.5
+
+
+def test_a_model_of_few_rows_that_is_worse_than_a_constant_is_not_taken(monkeypatch):
+    monkeypatch.setattr(newton, "_SOME", 64)
+    X = np.random.default_rng(0).normal(size=(500, 8))
+    y = np.random.default_rng(1).normal(size=500)
+    levels, given = [0.1, 0.5, 0.9], {"kernel": Gaussian(1.0), "alpha": 1e-6, "learn": False}
+    with pytest.warns(ConvergenceWarning):
+        model = QuantileRegressor(levels, **given, max_time=1e-9).fit(X, y)
+    assert model.certificate_.relative_gap <= 1.0 + 1e-9  # its objective was 1.6 constants'
 
 
 def test_of_few_rows_is_a_model_of_the_whole_problem():

@@ -164,7 +164,7 @@ def _read_positive(
     objective = float(loss.value(residual).mean()) / unit**loss.degree
     objective += estimator.trace_penalty * float(np.trace(gram)) / unit
     objective += 0.5 * estimator.alpha_ * float(np.vdot(gram, gram)) / unit**2
-    _same_sample(float(estimator.certificate_.primal), objective, _MISMATCH * objective)
+    check_sample(float(estimator.certificate_.primal), objective)
     radius, diagonal, caveats = _kernel_radius(estimator, X, radius)
     n = len(X)
     return Fit(
@@ -218,8 +218,9 @@ def _kernel_radius(
     return radius, diagonal, caveats
 
 
-def _same_sample(fitted: float, given: float, allowed: float) -> None:
-    if abs(fitted - given) > allowed:
+def check_sample(fitted: float, given: float) -> None:
+    """Refuse a sample on which the fit has another objective."""
+    if abs(fitted - given) > _MISMATCH * (fitted + given):
         raise ValueError(
             "X and y must be the sample that the estimator was fitted on, all rows with the same "
             f"weight: the objective of the fit is {fitted:g}, that on the given sample {given:g}"
@@ -232,8 +233,7 @@ def _check_objective(estimator: Any, loss: Loss, residual: FloatArray) -> None:
     objective = float(loss.value(certified).mean())
     if estimator.radius is None:
         objective += 0.5 * float(estimator.alpha_) * float(estimator.norm_) ** 2
-    fitted = float(estimator.certificate_.primal)
-    _same_sample(fitted, objective, _MISMATCH * (fitted + objective))
+    check_sample(float(estimator.certificate_.primal), objective)
 
 
 def _radius(

@@ -12,7 +12,15 @@ import numpy.typing as npt
 from fenchel._validation import shown
 from fenchel.bounds._applied import ball_around, range_of
 from fenchel.bounds._losses import excess_of, local, scale_of
-from fenchel.bounds._reading import Fit, inner_of, predicted, read, sample_of
+from fenchel.bounds._reading import (
+    Fit,
+    check_sample,
+    inner_of,
+    is_linear,
+    predicted,
+    read,
+    sample_of,
+)
 from fenchel.bounds._result import BOOK, Bound, check_delta, check_real
 from fenchel.bounds.general import tail
 from fenchel.bounds.papers import Interval, insensitive_excess_bound, quantile_deviation_bound
@@ -215,7 +223,10 @@ def excess_bound(
         n_outputs=p,
         delta=delta,
     )
-    short = float(fit.loss.value(fit.residual).mean()) - float(inner.certificate_.dual)
+    reached = float(fit.loss.value(fit.residual).mean())
+    if is_linear(inner):  # of kernels it is read with the rest
+        check_sample(float(inner.certificate_.primal), reached)
+    short = reached - float(inner.certificate_.dual)
     # the fit is the best of those in order at the rows; a better function may be out of order
     ordered = getattr(getattr(inner, "loss_", None), "cone", None) is not None
     rivals = "the functions of the class whose curves never cross" if ordered else "the class"

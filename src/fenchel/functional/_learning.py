@@ -14,10 +14,10 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._quantiles import least_quantile
 from fenchel._typing import FloatArray
-from fenchel.design import distinct_rows
 from fenchel.functional._representation import LossChoice, spectrum_beyond_rounding
 from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian
+from fenchel.learning.rows import has_many_columns
 from fenchel.losses import BoxQuadratic, Loss, Pointwise, Squared
 
 _RESIDUALS = np.geomspace(1e-30, 1e30, 61)[:, None]  # a tube may be wide in units of y
@@ -33,11 +33,7 @@ def kernels_of_many_columns(X: FloatArray, most_rows: int) -> list[Kernel]:
     Neighbouring points of a smooth curve have one length scale, which needs less data than one
     for each of them. At most ``most_rows`` distinct rows are learned from.
     """
-    enough = _ROWS_A_COLUMN * X.shape[1] + 1
-    few = most_rows < enough
-    if not few:
-        few = len(distinct_rows(X, X[:, :0], np.ones(len(X)), enough)[1]) < enough
-    return [Gaussian("shared")] if few else []
+    return [Gaussian("shared")] if has_many_columns(X, most_rows, _ROWS_A_COLUMN) else []
 
 
 class Coordinates(NamedTuple):

@@ -27,11 +27,12 @@ from fenchel.kernels.resolving import (
 from fenchel.kernels.scalar import Gaussian, Laplacian, Linear, Matern, Polynomial
 from fenchel.kernels.sparse import SparsePoints, stacked, takes_sparse
 from fenchel.kernels.tiles import KernelFunctions, for_threads
-from fenchel.kernels.widths import SHARED, DistanceQuantile
+from fenchel.kernels.widths import SHARED, SHARED_RANGE, DistanceQuantile, is_shared
 
 __all__ = [
     "ALIASES",
     "SHARED",
+    "SHARED_RANGE",
     "BetweenCurves",
     "Box",
     "Callable",
@@ -65,6 +66,7 @@ __all__ = [
     "for_threads",
     "has_measured_scale",
     "is_open",
+    "is_shared",
     "level_coupling",
     "opened",
     "output_coupling",

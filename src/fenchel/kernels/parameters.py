@@ -47,8 +47,8 @@ def opened(
     """Return a copy with starting values for all parameters, and bounds for those to learn.
 
     ``theta`` and ``bounds`` of the copy are the logarithms of the open parameters. Length scales
-    that are "learned" or "shared" start at the values of the rule "scale". Numbers start at
-    their own value.
+    that are "learned" or "shared" start at the values of the rule "scale", and likewise with
+    "shared_range". Numbers start at their own value.
 
     Parameters
     ----------

@@ -189,8 +189,10 @@ class Gaussian(_Radial):
         learned, as ``"scale"``. ``"scale"``: for each feature, its standard deviation times the
         median distance of standardized rows, for features of any units. ``"shared"``: as
         ``"learned"``, with one learned factor for all features, for example for points of a
-        curve. ``"median"``: the median distance of the rows, not standardized.
-        :class:`DistanceQuantile`: another quantile. All are computed from the data in ``fit``.
+        curve. ``"shared_range"``: the same with ranges of features in the place of standard
+        deviations, for example for words, most of which are rare. ``"median"``: the median
+        distance of the rows, not standardized. :class:`DistanceQuantile`: another quantile. All
+        are computed from the data in ``fit``.
     length_scale_bounds : pair of floats, array-like of shape (n_features, 2), "fixed" or None
         Bounds within which numerical length scales are learned, from the given values. With
         "fixed" or None (default) they keep the given values.

@@ -113,9 +113,17 @@ class SparsePoints:
         variance = np.bincount(places, of_entry * off**2, self.shape[1])
         absent = 1.0 - np.bincount(places, of_entry, self.shape[1])
         variance += np.maximum(absent, 0.0) * mean**2
-        kept = self.matrix[np.flatnonzero(weight)]
-        constant = (kept.max(axis=0) - kept.min(axis=0)).toarray().ravel() == 0.0
+        constant = self._ptp(weight) == 0.0
         return np.where(constant | (variance == 0.0), 1.0, np.sqrt(variance))
+
+    def ranges(self, weight: FloatArray) -> FloatArray:
+        """Return the range of each column over rows of positive weight; 1 for constant ones."""
+        found = self._ptp(weight)
+        return np.where(found > 0.0, found, 1.0)
+
+    def _ptp(self, weight: FloatArray) -> FloatArray:
+        kept = self.matrix[np.flatnonzero(weight)]
+        return np.asarray((kept.max(axis=0) - kept.min(axis=0)).toarray().ravel())
 
 
 def over(X: Any, scale: float | FloatArray) -> Any:

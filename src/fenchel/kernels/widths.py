@@ -29,10 +29,10 @@ class DistanceQuantile:
     ----------
     q : float
         Level of the quantile, in [0, 1]; 0.7 in Sangnier et al. (2016, 2017).
-    standardize : bool
+    standardize : bool or "range"
         If True, each feature is divided by its standard deviation before distances are
-        computed. The result is one length scale for each feature: its standard deviation
-        times the quantile.
+        computed, with ``"range"`` by its range. The result is one length scale for each
+        feature: what it was divided by, times the quantile.
 
     Examples
     --------
@@ -43,9 +43,13 @@ class DistanceQuantile:
     """
 
     q: float = 0.5
-    standardize: bool = False
+    standardize: bool | str = False
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.standardize, bool) or self.standardize == "range"):
+            raise ValueError(
+                f"standardize must be True, False or 'range', got {shown(self.standardize)}"
+            )
         if not 0.0 <= self.q <= 1.0:
             raise ValueError(f"q must be in [0, 1], got {shown(self.q)}")
 
@@ -54,7 +58,8 @@ class DistanceQuantile:
     ) -> float | FloatArray:
         """Return the length scale for these rows: a number, or (n_features,) if standardized."""
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
-        deviation = _deviations(X, weight) if self.standardize else None
+        measured = _ranges if self.standardize == "range" else _deviations
+        deviation = measured(X, weight) if self.standardize else None
         if isinstance(X, SparsePoints):
             unit, X = 1.0, X if deviation is None else X.over(deviation)
         else:
@@ -129,6 +134,17 @@ def _deviations(X: FloatArray, weight: FloatArray) -> FloatArray:
     return np.where(constant, 1.0, unit * np.sqrt(variance))
 
 
+def _ranges(X: FloatArray | SparsePoints, weight: FloatArray) -> FloatArray:
+    """Range of each feature over rows of positive weight; 1 for constant ones."""
+    if isinstance(X, SparsePoints):
+        return X.ranges(weight)
+    heavy = weight > 0.0
+    if not heavy.all():
+        X = X[heavy]
+    found = np.ptp(X, axis=0)
+    return np.where(found > 0.0, found, 1.0)
+
+
 def _positive_quantile(distance: FloatArray, weight: FloatArray | None, q: float) -> float:
     """Smallest distance with at least a share q of the positive ones at or below it.
 
@@ -144,12 +160,15 @@ LEARNED = "learned"
 """A length scale for each feature, which estimators that learn choose, and others measure."""
 SHARED = "shared"
 """The same with one factor for all of them, on their standard deviations."""
+SHARED_RANGE = "shared_range"
+"""The same on their ranges."""
 
 NAMED_WIDTHS = {
     LEARNED: DistanceQuantile(0.5, standardize=True),
     "median": DistanceQuantile(0.5),
     "scale": DistanceQuantile(0.5, standardize=True),
     SHARED: DistanceQuantile(0.5, standardize=True),
+    SHARED_RANGE: DistanceQuantile(0.5, standardize="range"),
 }
 
 
@@ -162,7 +181,19 @@ def is_data_driven(value: Any) -> bool:
 
 def is_learned(value: Any) -> bool:
     """Whether a length scale is chosen by estimators that learn."""
-    return isinstance(value, str) and value in (LEARNED, SHARED)
+    return isinstance(value, str) and (value == LEARNED or is_shared(value))
+
+
+def is_shared(value: Any) -> bool:
+    """Whether one factor is learned for the length scales of all features.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import is_shared
+    >>> is_shared("shared_range"), is_shared("learned")
+    (True, False)
+    """
+    return isinstance(value, str) and value in (SHARED, SHARED_RANGE)
 
 
 def check_measured(value: Any) -> None:

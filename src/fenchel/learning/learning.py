@@ -19,14 +19,17 @@ from fenchel._validation import (
     That,
     declared,
 )
+from fenchel.kernels import SparsePoints
 from fenchel.learning.fold import Task, tasks_of
-from fenchel.learning.rows import Rows, rows_by_content
+from fenchel.learning.rows import Rows, rows_by_content, single_of, some_dense
 from fenchel.losses import Loss
 
 DEFAULT_STRENGTH = 1e-3
 """Default alpha in units of the problem if it is not learned; also where learning starts."""
 MANY_ROWS = 1000
 """Default number of distinct rows in all descents but the last."""
+_MOST_NUMBERS = 2**25  # in an array of sparse rows that are learned from: 256 MB
+_FEW = 200  # rows, fewer than which say little of an alpha for many
 _NAMES = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "rbf")
 
 
@@ -66,8 +69,11 @@ class Learning(CheckedWhenMade):
         Kernels among which the first descent chooses if none is given: names, of kernels on the
         features and their ranks, or kernels that are used as they are, such as
         ``WithRanks(Matern()) + ConstantKernel(0.1) * Linear()``. The first is kept unless
-        another has a loss lower by a share of 1/(2√n) on n rows. None is ``("matern32",)``, and
-        for functional regression with many columns ``Gaussian("shared")`` too.
+        another has a loss lower by a share of 1/(2√n) on n rows. None is ``("matern32",)``. With
+        more than 30 columns and at most five rows for each, regression then also tries
+        ``Matern("shared")`` and ``Matern("shared_range")``, and compares the three on rows that
+        the first descents have not seen. Functional regression with at most ten rows for each
+        column also tries ``Gaussian("shared")``.
     share_scales : bool
         Whether all columns of a category (neighbouring columns of zeros and ones) share one length
         scale. On the tables of ``experiments.tables`` one for each is better: values of a
@@ -125,7 +131,7 @@ class Data:
     (30, 1)
     """
 
-    X: FloatArray
+    X: FloatArray | SparsePoints
     targets: FloatArray
     weight: FloatArray
     loss: Loss
@@ -139,15 +145,25 @@ class Data:
     """Indices of groups whose rows are held out together, (n,)."""
     compared: bool = False
     """Whether what is learned is compared with others later, by another criterion."""
+    unseen: bool = False
+    """Whether several kernels are compared on rows that their length scales are not of."""
+
+    @property
+    def too_wide(self) -> bool:
+        """Whether sparse rows have so many columns that too few of them fit."""
+        return isinstance(self.X, SparsePoints) and self.X.shape[1] * _FEW > _MOST_NUMBERS
 
     def tasks(self, targets: FloatArray) -> list[Task]:
         """Problems of some rows that do not interact."""
         return tasks_of(self.loss, self.coupling, targets, self.fit_intercept)
 
     def rows(self, n_rows: int) -> Rows:
-        """At most this number of distinct rows, in one fold."""
-        known = self.X, self.targets, self.weight
-        return rows_by_content(*known, n_rows, 1, groups=self.groups)
+        """At most this number of distinct rows, in one fold; of sparse ones also what fits."""
+        X, targets, weight, groups, unit = self.X, self.targets, self.weight, self.groups, None
+        if isinstance(X, SparsePoints):
+            n_rows, unit = min(n_rows, _MOST_NUMBERS // X.shape[1]), single_of(weight)
+            X, targets, weight, groups = some_dense(X, targets, weight, groups, n_rows)
+        return rows_by_content(X, targets, weight, n_rows, 1, groups=groups, unit=unit)
 
 
 @dataclass(frozen=True)

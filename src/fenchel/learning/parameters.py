@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from fenchel._typing import FloatArray
-from fenchel.kernels import SHARED, opened, settled
+from fenchel.kernels import is_shared, opened, settled
 from fenchel.learning.groups import groups_of
 from fenchel.learning.rows import Rows
 
@@ -56,7 +56,7 @@ class OpenParameters:
             own = np.arange(h.n_elements)
             idle = np.zeros(h.n_elements, dtype=bool)  # scales of constant columns say nothing
             asked = getattr(*_owner(given, h.name))
-            shared = isinstance(asked, str) and asked == SHARED
+            shared = is_shared(asked)
             seen = _seen(kernel, h.name, rows.X) if is_scale else rows.X
             if shared:
                 own = np.zeros_like(own)
@@ -75,6 +75,24 @@ class OpenParameters:
         which = np.concatenate(member) if member else np.zeros(0, dtype=np.intp)
         ranges = np.concatenate(bounds) if bounds else np.zeros((0, 2))
         return cls(kernel, values, which, ranges, np.array(scales, dtype=bool))
+
+    def of_few_columns(self, X: FloatArray) -> tuple[Self, FloatArray] | None:
+        """Parameters and rows for the same distances in as many columns as there are rows.
+
+        None where there are no fewer columns by that, or distances have more than one factor.
+        """
+        scale = self.values.get("length_scale")
+        kernel = self.kernel
+        if len(self.values) != 1 or scale is None or not hasattr(kernel, "reduced"):
+            return None
+        if not len(X) < X.shape[1] == scale.size == np.count_nonzero(self.member == 0):
+            return None
+        scaled, unit = kernel.reduced(X)
+        unit.length_scale_bounds = np.exp(self.bounds[0])
+        turned = np.asarray(np.linalg.qr((scaled - scaled.mean(axis=0)).T, mode="r"))
+        known = {"length_scale": np.array(1.0)}
+        one = replace(self, kernel=unit, values=known, member=self.member[:1])
+        return one, np.ascontiguousarray(turned.T)
 
     def with_numbers(self, numbers: FloatArray) -> Any:
         """The kernel with these numbers as its parameters."""

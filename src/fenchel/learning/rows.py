@@ -9,7 +9,7 @@ precision, its rows count as different and are assigned to other folds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -57,6 +57,19 @@ class Rows:
         """Rows of a fold."""
         return slice(self.starts[k], self.starts[k + 1])
 
+    def apart(self) -> tuple[Rows, Rows]:
+        """All rows, of which the first third of the folds is one fold that is held out; the rest.
+
+        Of the rest no row is held out.
+        """
+        k = max(self.n_folds // 3, 1)
+        at = self.starts[k]
+        groups = None if self.groups is None else self.groups[at:]
+        starts = tuple(start - at for start in self.starts[k:])
+        known = self.X[at:], self.targets[at:], self.weight[at:]
+        rest = Rows(*known, starts, self.codes, groups, self.unit)
+        return replace(self, starts=(0, at)), rest
+
     def first(self, n_rows: int, n_folds: int) -> Rows:
         """About this number of the rows, in this number of folds."""
         known = self.X, self.targets, self.weight
@@ -103,7 +116,7 @@ def rows_by_content(
         X, groups = np.ascontiguousarray(table[:, :-1]), table[:, -1].astype(np.intp)
         fold = _dealt(_keys_of(groups), n_folds)
         return _in_folds(Rows(X, targets, weight, (), False, groups), fold, n_folds)
-    of_all, unit = X, _unit(weight) if unit is None else unit
+    of_all, unit = X, single_of(weight) if unit is None else unit
     table, X, targets, weight = distinct_rows(X, targets, weight, n_rows)
     times = _repetitions(weight, unit)
     together = _Together.of(table, of_all, times, n_folds, codes)
@@ -163,7 +176,7 @@ def held_out_folds(
         return _dealt(table[:, 0], n_folds)[place], len(distinct)
     weight = np.ones(len(place)) if weight is None else weight
     total = np.bincount(place, weights=weight).astype(np.float64)
-    times = _repetitions(total, _unit(weight))
+    times = _repetitions(total, single_of(weight))
     together = _Together.of(distinct, X, times, n_folds)
     if together.repeat(X, targets[np.unique(place, return_index=True)[1]], times):
         return np.zeros(len(place), dtype=np.intp), len(distinct)
@@ -224,7 +237,40 @@ def _repetitions(weight: FloatArray, unit: float) -> FloatArray:
     return np.maximum(np.floor((1.0 + _ROUNDING) * weight / unit), 1.0)
 
 
-def _unit(weight: FloatArray) -> float:
+def some_dense(
+    X: SparsePoints, targets: FloatArray, weight: FloatArray, groups: IntArray | None, n_rows: int
+) -> tuple[FloatArray, FloatArray, FloatArray, IntArray | None]:
+    """At most ``n_rows`` of the distinct sparse rows as an array, and all else of them."""
+    keys = row_keys(X.matrix, targets)
+    if groups is not None:
+        keys = np.column_stack([keys, groups.astype(np.uint64)])
+    _, first, place = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    total = np.bincount(place.ravel(), weight).astype(np.float64)
+    first = first[:n_rows]
+    own = None if groups is None else groups[first]
+    return X[first].toarray(), targets[first], total[:n_rows], own
+
+
+def has_many_columns(X: FloatArray | SparsePoints, most_rows: int, rows_each: int) -> bool:
+    """Whether distinct rows, at most ``most_rows``, are at most ``rows_each`` for each column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.learning.rows import has_many_columns
+    >>> has_many_columns(np.eye(30), 1000, 5), has_many_columns(np.eye(30)[:, :2], 1000, 1)
+    (True, False)
+    """
+    enough = rows_each * X.shape[1] + 1
+    if min(most_rows, len(X)) < enough:
+        return True
+    none = np.zeros((len(X), 0))
+    if isinstance(X, SparsePoints):
+        return len(_distinct(X, none)[0]) < enough
+    return len(distinct_rows(X, none, np.ones(len(X)), enough)[1]) < enough
+
+
+def single_of(weight: FloatArray) -> float:
     """The weight of a single row: whole numbers are counts."""
     whole = bool(np.all(weight == np.rint(weight)))
     return 1.0 if whole else float(weight[weight > 0.0].min(initial=np.inf))

@@ -67,7 +67,8 @@ def learn(
     ``watch`` counts evaluations from ``n_before`` on.
 
     Returns None if there is nothing to learn from: a constant without loss, fewer than three
-    distinct rows or fewer than folds, or a criterion that is not finite in the units of the rows.
+    distinct rows or fewer than folds, a criterion that is not finite in the units of the rows, or
+    sparse rows of more than 167 772 columns.
 
     Examples
     --------
@@ -81,6 +82,8 @@ def learn(
     >>> learned.criterion < 0.01
     True
     """
+    if data.too_wide:
+        return None
     n_rows, n_outputs = options.most_rows, len(data.coupling)
     tasks = data.tasks(data.targets)
     if len(tasks) < n_outputs and np.isfinite(data.loss.smoothness):
@@ -95,17 +98,20 @@ def learn(
     perfect = is_perfect(data.loss, rows.targets, rows.weight)
     if perfect or rows.n_folds < n_folds or len(rows.X) < _LEAST_ROWS:
         return None
-    few = rows
-    if len(rows.X) >= _MANY_FOLDS:
-        most = len(rows.X) if len(rows.X) < _WORTH_IT * _FEW_ROWS else _FEW_ROWS
-        few = rows.first(most, _FEW_FOLDS)
-        few = few if few.n_folds == _FEW_FOLDS else rows
+    unseen, few = None, rows
+    if data.unseen and len(kernels) > 1:
+        unseen, few = rows.apart()
+        few = few.first(len(few.X), few.at_most(n_folds))
+    if len(few.X) >= _MANY_FOLDS:
+        most = len(few.X) if len(few.X) < _WORTH_IT * _FEW_ROWS else _FEW_ROWS
+        fewer = few.first(most, _FEW_FOLDS)
+        few = fewer if fewer.n_folds == _FEW_FOLDS else few
     end = EarlyEnd(watch, n_calls=n_before)
     tried = [_Try(data, rows, few, kernel, alpha, options, end) for kernel in kernels]
     for one in tried:
         if not end.reached:
             one.first()
-    best = _chosen(tried, len(few.X))
+    best = _chosen(tried, len(few.X), None if end.reached else unseen)
     if not np.isfinite(best.worth):
         return None
     if not end.reached:
@@ -118,11 +124,19 @@ def learn(
     return replace(best.learned(end.reason), choice=tried.index(best), ended_early=end.reached)
 
 
-def _chosen(tried: list[_Try], n_rows: int) -> _Try:
-    """The best kernel, or the first if the gain is within the noise for this number of rows."""
-    first, best = tried[0], min(tried, key=lambda one: one.worth)
+def _chosen(tried: list[_Try], n_rows: int, unseen: Rows | None) -> _Try:
+    """The best kernel, or the first if the gain is within the noise for this number of rows.
+
+    On ``unseen`` rows, if any: many length scales follow those that they are of.
+    """
+    first = tried[0]
+    if unseen is None:
+        best, losses = min(tried, key=lambda one: one.worth), [one.held_out for one in tried]
+    else:
+        losses, n_rows = [one.on_unseen(unseen) for one in tried], unseen.starts[1]
+        best = tried[int(np.argmin(losses))]
     needed = 1.0 - _GAIN / np.sqrt(n_rows)
-    return best if best.held_out < needed * first.held_out else first
+    return best if losses[tried.index(best)] < needed * losses[0] else first
 
 
 def _folds_for(n_rows: int) -> int:
@@ -215,8 +229,24 @@ class _Try:
         tasks, smoothing = self.data.tasks(rows.targets), self._smoothing(left)
         if self.middle is not None:
             rows = replace(rows, X=rows.X - self.middle)
-        self.judge = HeldOut(rows, tasks, self.open, self.unit, smoothing, self.judge)
+        parameters, before = self.open, self.judge
+        turned = parameters.of_few_columns(rows.X)
+        if turned is not None:
+            parameters, rows = turned[0], replace(rows, X=turned[1])
+        if before is not None and (turned is not None or before.parameters is not self.open):
+            before = None  # its rows have other columns
+        self.judge = HeldOut(rows, tasks, parameters, self.unit, smoothing, before)
         return self.judge
+
+    def on_unseen(self, rows: Rows) -> float:
+        """Loss of the best point on the fold of rows that was held out from it."""
+        if self.descent.best is None:
+            return np.inf
+        criterion, theta = self._criterion(rows, self.held_out), self.descent.best[2].copy()
+        if self.alpha is None:
+            rest = float(rows.weight[rows.starts[1] :].sum())
+            theta[-1] += GROWTH * np.log(self._fitted / rest)
+        return float(criterion(theta)[0])
 
     def _smoothing(self, left: float) -> float:
         """Width of smoothed kinks, a share of the loss that is left; none for smooth losses."""

@@ -258,9 +258,9 @@ class PathSearchCV(
         self,
         X: Any,
         y: Any = None,
+        sample_weight: ArrayLike | None = None,
         *,
         theta: Any = None,
-        sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Choose the parameters by cross-validation and refit on all rows.
@@ -273,10 +273,10 @@ class PathSearchCV(
             folds without being moved.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets; none for densities.
-        theta : array-like of shape (m,), optional
-            The grid of the functions, see :meth:`fenchel.functional.FunctionalRegressor.fit`.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights, for fitting and for scoring.
+        theta : array-like of shape (m,), optional
+            The grid of the functions, see :meth:`fenchel.functional.FunctionalRegressor.fit`.
         groups : array-like of shape (n_samples,), optional
             Group labels of the rows, for a splitter ``cv`` that uses them. They are also passed
             to the final fit of rows in memory, if the estimator holds out groups itself. An array

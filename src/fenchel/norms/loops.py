@@ -67,6 +67,9 @@ def max_levels(v: FloatArray, starts: IntArray, t: FloatArray, levels: FloatArra
 def _next(at: float, error: float, slope: float, low: float, high: float) -> float:
     """Newton's next point within the bracket."""
     new = at - error / slope
+    if low == -np.inf or high == np.inf:  # steps are far too long where the function is flat
+        reach = max(_FAR, abs(at))
+        new = min(max(new, at - reach), at + reach)
     if low < new < high or abs(new - at) <= _ROUNDING * max(1.0, abs(at)):
         return new
     if high == np.inf:

@@ -22,6 +22,7 @@ MARKERS = ("o", "s", "^", "D", "v")
 MANY = 1000  # points from which on they are drawn small, and as an image in vector files
 
 _NOTE_WIDTH, _NOTE_LINES = 72, 2
+_NARROWEST = 24
 _LETTERS = 14.6  # of a note, to an inch of the axes
 
 
@@ -67,17 +68,27 @@ def set_text(artist: Any, text: str) -> Any:
     return artist
 
 
+def _write(title: Any, note: str, width: int, most: int) -> None:
+    """Write a note in lines of at most ``width`` letters."""
+    title.set_text("\n".join(textwrap.wrap(note, width, max_lines=most, placeholder=" …")))
+
+
 def label_axes(ax: Any, x: object, y: object, note: str = "") -> None:
     """Label the axes, write the note above, and take the box away."""
     set_text(ax.xaxis.label, short_name(x))
     set_text(ax.yaxis.label, short_name(y))
     if note:
+        ax.figure.draw_without_rendering()  # long labels make the axes narrower
         inches = ax.get_position().width * ax.figure.get_figwidth()
         narrow = int(_LETTERS * inches) < _NOTE_WIDTH
-        width = max(int(_LETTERS * inches), 24) if narrow else _NOTE_WIDTH
+        width = max(int(_LETTERS * inches), _NARROWEST) if narrow else _NOTE_WIDTH
         most = _NOTE_LINES + narrow
-        lines = textwrap.wrap(note, width, max_lines=most, placeholder=" …")
-        set_text(ax.set_title("", fontsize="medium", loc="left"), "\n".join(lines))
+        title = set_text(ax.set_title("", fontsize="medium", loc="left"), "")
+        room = ax.figure.bbox.x1 - ax.get_window_extent().x0
+        _write(title, note, width, most)
+        while width > _NARROWEST and title.get_window_extent().width > room:  # of wide letters
+            width -= 1
+            _write(title, note, width, most + 1)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -72,7 +72,8 @@ def learned_width(
     .. math:: \max_h\; \sum_i s_i \log \Bigl((1 - \eta) \sum_{j \ne i} \frac{s_j}{1 - s_i}
               k_h(x_i - x_j) + \eta\, g(x_i)\Bigr)
 
-    over different rows, each with the sum of the weights of its repeats, :math:`\sum s = 1`. The
+    over different rows, each with the sum of the weights of its repeats, :math:`\sum s = 1`, but
+    not those with more than a twelfth of all, such as zeros among amounts. The
     normal kernel has bandwidths of 1/2.8 or half of the length scales. g is a Cauchy density
     around the median and η is n^-3, so that a row far from all others costs little. First h is one
     multiple for all columns, then one for each, at most four times more or less, with
@@ -87,8 +88,9 @@ def learned_width(
     """
     none = np.zeros((len(X), 1))
     rows = rows_by_content(X, none, weight, options.most_rows, 1)
-    n, d = rows.X.shape
     single = _weight_of_one(rows, weight)
+    unit_of_all, rows = rule(rows.X, rows.weight), rows if single is not None else _light(rows)
+    n, d = rows.X.shape
     if single is None and n < _LEAST_ROWS:
         return None
     varies = np.ptp(rows.X, axis=0) > 0.0  # the narrower in a constant column, the likelier
@@ -103,11 +105,12 @@ def learned_width(
         if not end.reached:
             best, criterion = _best_of(left_out, best * _FINE, end)
     multiples = np.full(d, best)
+    width = rule(X, weight) * (unit / unit_of_all)
     if single is None and np.count_nonzero(varies) > 1 and not end.reached:
         multiples[varies], criterion = _one_each(left_out, best, end)
     ended = f", stopped: {end.reason}" if end.reached else ""
     return Learned(
-        kernel=settled(Gaussian(np.maximum(multiples * rule(X, weight), least))),
+        kernel=settled(Gaussian(np.maximum(multiples * width, least))),
         alpha=alphas[int(n >= _LEAST_ROWS)],
         criterion=criterion,
         history=left_out.history,
@@ -115,6 +118,17 @@ def learned_width(
         message=f"the likelihood of rows left out{ended}",
         in_nats=True,
     )
+
+
+def _light(rows: Rows) -> Rows:
+    """Rows without those that hold more than a twelfth of all, such as zeros among amounts.
+
+    A value of many repeats, left out whole, would be far from all others, and the likeliest width
+    a wide one.
+    """
+    light = rows.weight <= rows.weight.sum() / _LEAST_ROWS
+    X, targets, weight = rows.X[light], rows.targets[light], rows.weight[light]
+    return replace(rows, X=X, targets=targets, weight=weight, starts=(0, len(X)))
 
 
 def _weight_of_one(rows: Rows, weight: FloatArray) -> float | None:

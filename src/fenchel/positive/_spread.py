@@ -17,7 +17,7 @@ from fenchel.features import PivotedCholesky
 from fenchel.learning import GROWTH, Data, EarlyEnd, Learned, Learning, learn
 from fenchel.learning.early_end import HALF
 from fenchel.learning.fold import Fold
-from fenchel.learning.rows import Rows, rows_by_content
+from fenchel.learning.rows import Rows
 from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import Start
 from fenchel.positive.normal_likelihood import NormalRows, NormalStrengths
@@ -265,7 +265,7 @@ def _wider(kernel: Any) -> Any:
 
 def judged_rows(data: Data, options: Learning) -> Rows | None:
     """Distinct rows in folds, None where there are too few of them."""
-    rows = rows_by_content(data.X, data.targets, data.weight, options.most_rows, 1)
+    rows = data.rows(options.most_rows)
     n_folds = options.n_folds or (_FEW_FOLDS if len(rows.X) < _FEW_ROWS else _FOLDS)
     rows = rows.first(options.most_rows, n_folds)
     return rows if len(rows.X) >= _LEAST_ROWS and rows.n_folds == n_folds else None

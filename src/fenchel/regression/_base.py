@@ -14,7 +14,7 @@ from fenchel._groups import check_no_groups, group_numbers
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import NONE, POSITIVE, check_one_strength, declared, shown
+from fenchel._validation import NONE, POSITIVE, check_one_strength, declared
 from fenchel.certificate import Callback
 from fenchel.design import Gram
 from fenchel.estimator import CheckedRegressor, all_or_nothing
@@ -26,7 +26,7 @@ from fenchel.features import (
     fit_feature_map,
 )
 from fenchel.files import is_table, read_blocks
-from fenchel.kernels import OperatorKernel, SparsePoints, as_kernel, settled, takes_sparse
+from fenchel.kernels import OperatorKernel, SparsePoints, settled
 from fenchel.kernels.levels import size_of_coupling
 from fenchel.learning import Data, unit_of_strength
 from fenchel.learning_estimator import FEW_ROWS, KernelParameters, LearningEstimator
@@ -36,6 +36,7 @@ from fenchel.norm_ball import TOLERANCE, solve_in_ball
 from fenchel.problem import Problem
 from fenchel.regression._files import OnDisk
 from fenchel.regression._importances import Importances
+from fenchel.regression._kernels import check_sparse, kernels_to_choose_among
 from fenchel.regression._prepared import Prepared, middle, size_of_kernel
 from fenchel.regression.elsewhere import Source, check_elsewhere, prepared_from
 from fenchel.searchable import strengths
@@ -43,7 +44,6 @@ from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, take
 from fenchel.solvers.loop import Watch
 
 _BLOCK = 1024
-_OF_SPARSE = ("auto", "cholesky", "kernel_rows")
 _BOUNDED_ROWS, _UNBOUNDED_ROWS = KernelRowLimits(2000, 50_000), KernelRowLimits(4000, 10_000)
 _SPARSE_ROWS = KernelRowLimits(10_000, 0)  # whose values are not computed again and again
 
@@ -98,28 +98,13 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
             self._sparse = issparse(rows)
         return SparsePoints(rows) if self._sparse or issparse(rows) else rows
 
-    def _may_learn(self) -> bool:
-        """Whether to learn: not from sparse rows, whose columns are many."""
-        return not self._sparse and super()._may_learn()
+    def _default_kernels(self, X: Any) -> list[Any]:
+        return kernels_to_choose_among(self.features, self._learning(), X, self._sparse)
 
     def _feature_map(self, rows: Any, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
         if self._sparse:
-            self._check_sparse()
+            check_sparse(self.kernel, self.features)
         return super()._feature_map(rows, weight)
-
-    def _check_sparse(self) -> None:
-        """Raise an error if the kernel or the features do not take sparse rows."""
-        kernel = self.kernel if isinstance(self.kernel, OperatorKernel) else as_kernel(self.kernel)
-        if not takes_sparse(kernel):
-            raise TypeError(
-                f"X must be a dense array for the kernel {kernel!r}, got a sparse one: kernels "
-                "of products or distances of whole rows, as Linear and Gaussian, take sparse rows"
-            )
-        if self.features not in _OF_SPARSE:
-            raise ValueError(
-                f"features must be one of {list(_OF_SPARSE)} with sparse X, "
-                f"got {shown(self.features)}"
-            )
 
     def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
         """Read parameters of the loss off the targets; by default none."""
@@ -141,10 +126,12 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or a table
-            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``. Nothing is
-            learned from a sparse array of scipy; its kernel must depend on products or distances
-            of rows, like the linear and the Gaussian kernel. It is made dense only where this is
-            no larger than explicit features, as with a linear kernel on no more columns than rows.
+            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``. They may be a
+            sparse array of scipy; the kernel must then depend on products or distances of rows,
+            as the linear, the Gaussian and the default Matérn kernel do. Learning makes some of
+            the rows dense, at most 256 MB of them, and is left out for more than 167 772 columns.
+            The fit makes them dense only where this is no larger than explicit features, as with
+            a linear kernel on no more columns than rows.
             Tables that are read block by block need not fit into memory: a Parquet file or a
             folder of them, a .npy file, a table or data set of Arrow.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
@@ -406,7 +393,9 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         unit = float((np.linalg.norm(whole, 2) / np.linalg.norm(coupling, 2)) ** 2)
         size, groups = size_of_coupling(getattr(self, "coupling", None)), self._groups
         coupling = coupling / size**0.5
-        return Data(X, targets, weight, loss, coupling, intercept, groups=groups), unit * size
+        unseen = self.kernel is None and self._learning().kernels is None
+        data = Data(X, targets, weight, loss, coupling, intercept, groups=groups, unseen=unseen)
+        return data, unit * size
 
     def _learned_task(self, targets: FloatArray) -> tuple[Loss, FloatArray, FloatArray]:
         """Loss, coupling and targets of the criterion: of all outputs, or of some."""

@@ -148,7 +148,8 @@ class QuantileRegressor(LevelRegressor):
         The loss of the residual vectors.
     alpha_ : float
         Strength of the regularization, as given or as learned. With ``radius`` it is the
-        multiplier of the bound: the penalty of this strength has the same solution.
+        multiplier of the bound: the penalty of this strength has the same solution. Where the
+        bound is not active, it is a strength so small that the loss is minimal within ``tol``.
     norm_ : float
         Norm ‖h‖ of the fitted function in the space of the kernel (of the features if the
         certificate refers to these).

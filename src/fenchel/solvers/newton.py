@@ -33,7 +33,6 @@ _ROUNDED = (
 )
 _LOW_RANK_TOL = 1e-2
 _SOME = 1024  # rows and outputs, as many as a system that takes a tenth of a second
-_MANY_ROWS = 4096  # whose kernel values take as long, once
 _TOL, _STEPS = 1e-2, 20  # which take less than a second whatever the strength
 _NEAR_BOUND = 1e-6  # of the room between bounds: as near to one, a coordinate is put on it
 _MOST_COARSE_ROWS = 2**18  # which are in memory, wherever the others are
@@ -293,14 +292,16 @@ def of_few_rows(problem: Problem) -> Certified:
 
 
 def first_of_few(problem: Problem, loop: Loop[Certified]) -> bool:
-    """Start a loop with a model of few rows if necessary; return whether it was.
+    """Start a loop with a constant and a model of few rows if necessary; return whether it was.
 
     This is done if there is a time limit and a pass over all rows may take longer.
     """
     design = problem.design
     in_memory = design.is_gram or design.features is not None
-    many = in_memory and problem.n_rows >= _MANY_ROWS
+    many = in_memory and problem.n_rows * problem.n_outputs >= 2 * _SOME
     if not (many and np.isfinite(loop.seconds_left)):
         return False
-    loop.take(0, of_few_rows(problem))
+    constant = problem.certify(np.zeros((problem.n_rows, problem.n_outputs)))
+    few = of_few_rows(problem)  # quantiles of few rows may be worse than constants
+    loop.take(0, min(few, constant, key=lambda point: point.certificate.primal))
     return True
