@@ -16,14 +16,16 @@ CONTAINERS = (
 )
 
 
-def with_checks(*estimators):
+def with_checks(*estimators, slow_others=False):
     """Parametrize ``estimator, check`` by all checks of the first estimator of each class.
 
-    Others of the class have different parameters: they get all but ``CONTAINERS``.
+    Others of the class have different parameters: they get all but ``CONTAINERS``, as slow tests
+    if ``slow_others``.
     """
     cases, ids, classes = [], [], set()
     for estimator in estimators:
         left_out = CONTAINERS if type(estimator) in classes else ()
+        marks = [pytest.mark.slow] if slow_others and type(estimator) in classes else []
         classes.add(type(estimator))
         with config_context(print_changed_only=True):
             name = re.sub(r"\s", "", repr(estimator))
@@ -31,6 +33,6 @@ def with_checks(*estimators):
             options = ",".join(f"{k}={v}" for k, v in check.keywords.items())
             called = check.func.__name__ + (f"({options})" if options else "")
             if not called.startswith(left_out):
-                cases.append((estimator, check))
+                cases.append(pytest.param(estimator, check, marks=marks))
                 ids.append(f"{name}-{called}")
     return pytest.mark.parametrize(("estimator", "check"), cases, ids=ids)

@@ -27,7 +27,7 @@ from fenchel._validation import constraints_of
 from fenchel.learning import Learning
 
 IN_CI, IN_FULL = 800, 20_000
-SHARES = 24
+SHARES = 48
 N = 24
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1.0, 1.0, (N, 2))

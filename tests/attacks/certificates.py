@@ -18,7 +18,7 @@ from fenchel.learning import Learning
 from judge import losses as own
 
 IN_CI, IN_FULL = 520, 5200
-SHARES = 24
+SHARES = 48
 SOLVERS = (
     "augmented_lagrangian",
     "closed_form",

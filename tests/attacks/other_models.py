@@ -26,7 +26,7 @@ from judge.findings import Finding
 from judge.positive import judge_density, judge_non_negative, judge_values
 
 IN_CI, IN_FULL = 160, 1600
-SHARES = 16
+SHARES = 32
 
 
 @dataclass

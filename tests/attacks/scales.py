@@ -28,6 +28,7 @@ from fenchel.learning import Learning
 
 IN_CI = 120
 IN_FULL = 4000
+SHARES = 12
 
 _BRIEF = Learning(max_evaluations=4)
 _LINEAR = (LinearRegression, Ridge, Lasso, GroupLasso)

@@ -25,7 +25,7 @@ def named(loss):
 
 
 @pytest.mark.parametrize("learn", [Learning(max_evaluations=4), False], ids=["learned", "usual"])
-@pytest.mark.parametrize("factor", [1e-6, 1e5])
+@pytest.mark.parametrize("factor", [1e-6, pytest.param(1e5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", LOSSES, ids=named)
 def test_units_do_not_matter(loss, factor, learn):
     plain, scaled = (FunctionalRegressor(loss, level=0.8, learn=learn, tol=1e-8) for _ in range(2))

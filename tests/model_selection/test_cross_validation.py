@@ -37,6 +37,7 @@ FAST = {"param_grid": {"alpha": 3}, "cv": 2}
     PathSearchCV(SVR(), **FAST),
     KernelRidgeCV(3),
     KernelRidgeCV(3, cv=2),
+    slow_others=True,
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -56,6 +56,7 @@ def targets(case):
     PathSearchCV(NonNegativeRegressor(kernel=Gaussian(8.0)), **FAST),
     PathSearchCV(HeteroscedasticRegressor(), **FAST),
     PathSearchCV(DensityEstimator(trace_penalty=1e-4), **FAST),
+    slow_others=True,
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -41,6 +41,7 @@ def data(n=30, seed=0):
     # alternating directions converge linearly: a small gap for predictions to seven digits
     ConeRegressor(kernel=Gaussian(8.0), alpha=1e-2, tol=1e-11, learn=False),
     ConeRegressor(generators=[[1.0]], kernel=Gaussian(8.0), learn=False),
+    slow_others=True,
 )
 def test_scikit_learn(estimator, check):
     if estimator.generators is not None and check.func.__name__ == "check_regressor_multioutput":

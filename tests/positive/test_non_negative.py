@@ -34,6 +34,7 @@ def data(loss="squared", n=40, d=1, seed=0):
     NonNegativeRegressor("poisson", kernel=Gaussian(8.0)),
     # rougher, or rows that it interpolates leave the fit undetermined to the 1e-7 of a check
     NonNegativeRegressor("pinball", kernel=Matern(8.0, nu=1.5), alpha=1e-2),
+    slow_others=True,
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
@@ -90,7 +91,7 @@ def test_never_negative(loss):
 @pytest.mark.parametrize(
     ("loss", "kappa"), [*((loss, None) for loss in LOSSES), ("huber", 1.0), (TUBE, None)]
 )
-@pytest.mark.parametrize("factor", [1e-6, 1e5])
+@pytest.mark.parametrize("factor", [1e-6, pytest.param(1e5, marks=pytest.mark.slow)])
 def test_equivariant_to_the_scale_of_y(loss, kappa, factor):
     X, y, weight = data(loss)
     plain = NonNegativeRegressor(loss, kappa=kappa, tol=1e-7).fit(X, y, weight)

@@ -73,7 +73,9 @@ def test_rough_fits_are_told_of_only_where_somebody_listens(model, data):
     model.callback = None
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
+)
 @pytest.mark.parametrize("alpha", [1e-6, 1e-8])
 def test_fits_beyond_the_digits_of_floats_are_no_worse_than_no_function(alpha, seed):
     """Systems of their steps had no Cholesky factor, and losses were a thousand times as large."""
