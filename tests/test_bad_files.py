@@ -15,6 +15,7 @@ from fenchel.kernels import Gaussian
 from fenchel.tables import TableEncoder
 
 pa = pytest.importorskip("pyarrow", reason="tables on disk need Arrow")
+ds = pytest.importorskip("pyarrow.dataset", reason="tables on disk need Arrow")
 parquet = pytest.importorskip("pyarrow.parquet", reason="tables on disk need Arrow")
 
 N = 60
@@ -50,6 +51,8 @@ FITTED = {
     "empty column": (ONE.assign(town=None, b=None), TWO),
     "new words": (ONE, TWO.assign(town="west")),
     "more columns": (ONE, TWO.assign(c=1.0)),
+    "words and categories": (ONE.assign(town=ONE.town.astype("category")), TWO),
+    "flags": (ONE.assign(b=True), TWO.assign(b=False)),
 }
 
 
@@ -113,3 +116,50 @@ def test_a_file_that_changes_between_passes(here):
     ONE.to_parquet(folder / "1.parquet")
     with pytest.raises(ValueError, match="must not change while it is read, and has changed"):
         MODEL.fit(table, "y")
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        lambda folder: folder,
+        lambda folder: ds.dataset(folder).filter(ds.field("y").is_valid()),
+        lambda folder: ds.dataset([ds.dataset(folder)]).filter(ds.field("y").is_valid()),
+    ],
+    ids=["folder", "filtered", "filtered union"],
+)
+def test_files_that_change_while_they_are_read_are_refused(opened, tmp_path):
+    """Of a filtered data set, rows of before and after were fitted together."""
+
+    def write(number, value):
+        rows = {"a": np.linspace(0.0, 1.0, 70_000), "y": np.full(70_000, value)}
+        parquet.write_table(pa.table(rows), tmp_path / f"{number:02d}.parquet")
+
+    def told(done, total):
+        if not calls:
+            for number in range(10, 20):
+                write(number, 1.0)
+        calls.append(done)
+
+    for number in range(20):
+        write(number, 0.0)
+    calls = []
+    with pytest.raises(ValueError, match="must not change while it is read, and has changed"):
+        files.read_columns(opened(tmp_path), "y", told=told)
+
+
+def test_a_table_without_rows_has_no_predictions(tmp_path):
+    for number, rows in enumerate([FRAME[["a", "b", "y"]], FRAME[["a", "b", "y"]][:0]]):
+        rows.to_parquet(tmp_path / f"{number}.parquet")
+    for levels, shape in ((0.5, (0,)), ([0.1, 0.9], (0, 2))):
+        model = QuantileRegressor(levels, kernel=Gaussian(1.0), alpha=1e-2)
+        model.fit(tmp_path / "0.parquet", "y")
+        assert model.predict(tmp_path / "1.parquet").shape == shape
+
+
+def test_names_that_are_there_twice_or_several_targets_get_one_sentence(tmp_path):
+    twice = pa.table([FRAME.a, FRAME.b, FRAME.b, FRAME.y], names=["a", "b", "b", "y"])
+    with pytest.raises(ValueError, match="X has more than one column 'b'; its columns are a, b"):
+        MODEL.fit(twice, "y")
+    FRAME.to_parquet(tmp_path / "0.parquet")
+    with pytest.raises(ValueError, match=r"y must be the name of one column, .* got \['y', 'b'\]"):
+        MODEL.fit(tmp_path / "0.parquet", ["y", "b"])

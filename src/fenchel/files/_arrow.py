@@ -31,9 +31,9 @@ from fenchel.files._tables import (
 
 _INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps labels of rows
 _READ_ROWS = 2**18
-_NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal", "null")
+_NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal", "bool", "null")
 _Item = TypeVar("_Item")
-_State = list[tuple[int, int] | None]
+_State = list[tuple[int, int]]
 
 
 @dataclass
@@ -134,8 +134,7 @@ class ArrowTable(Table):
             raise ValueError(f"{label} cannot be read to its end: {said}") from error
 
     def _state(self) -> _State:
-        paths = [getattr(fragment, "path", None) for fragment in self.fragments]
-        return [size_and_time(Path(path)) if path else None for path in paths]
+        return [size_and_time(Path(path)) for each in self.fragments for path in _files_of(each)]
 
 
 @dataclass
@@ -269,6 +268,14 @@ def _ahead(items: Iterator[_Item]) -> Iterator[_Item]:
             yield item  # type: ignore[misc]
 
 
+def _files_of(part: Any) -> list[str]:
+    """The files of a fragment, or of a data set that is read as a whole."""
+    if path := getattr(part, "path", None):
+        return [path]
+    inside = [path for each in getattr(part, "children", ()) for path in _files_of(each)]
+    return [*getattr(part, "files", ()), *inside]
+
+
 def _parts(fragment: Any) -> Iterator[Any]:
     """Row groups of a file, some of them together if they are small: Arrow reads ahead in each."""
     groups = getattr(fragment, "row_groups", None)
@@ -399,4 +406,8 @@ def _of_arrow(source: Any, label: str) -> ArrowTable:
         fragments = list(source.get_fragments())
     except ValueError:  # rows are filtered, which only the whole can do
         fragments = [source]
-    return ArrowTable(label, names, fragments)
+    table = ArrowTable(label, names, fragments)
+    if len(set(names)) < len(names):
+        for name in names:
+            table.check_name(name)
+    return table

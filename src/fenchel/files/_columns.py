@@ -142,6 +142,11 @@ def _given(values: Any, name: str, table: Table) -> FloatArray | None:
         return None
     if isinstance(values, (str, os.PathLike)):
         values = _loaded(Path(values), name)
+    several = isinstance(values, (list, tuple)) and len(values) > 0
+    if several and all(isinstance(each, str) and each in table.names for each in values):
+        raise ValueError(
+            f"{name} must be the name of one column, or numbers of shape (n,), got {shown(values)}"
+        )
     if len(shape := np.shape(values)) != 1:
         raise ValueError(
             f"{name} must be the name of a column, or numbers of shape (n,), got shape {shape}"

@@ -63,7 +63,7 @@ def _joined(label: str, batches: list[Any]) -> Any:
     first = tables[0].schema
     try:
         if any(table.schema != first for table in tables):
-            tables = [with_doubles(table) for table in tables]
+            tables = [_with_words(with_doubles(table)) for table in tables]
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         for schema in (table.schema for table in tables):
@@ -78,6 +78,15 @@ def _joined(label: str, batches: list[Any]) -> Any:
                         f"{mine.type} and {other.type}"
                     ) from error
         raise
+
+
+def _with_words(table: Any) -> Any:
+    """A table of Arrow, with words in place of dictionaries, which other files may not have."""
+    for j, column in enumerate(table.columns):
+        if arrow().types.is_dictionary(column.type):
+            decoded = column.cast(column.type.value_type)
+            table = table.set_column(j, table.schema.names[j], decoded)
+    return table
 
 
 def only(

@@ -456,7 +456,8 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
             names = getattr(self, "feature_names_in_", None)
             known = None if names is None else list(names)
             blocks = read_blocks(X, known, self.n_features_in_)
-            return np.concatenate([self._evaluate(block) for block in blocks])
+            none = np.empty((0, len(self.offset_)))  # of no rows
+            return np.concatenate([none, *map(self._evaluate, blocks)])
         return self._evaluate(self._new_rows(X))
 
     def _evaluate(self, X: Any) -> FloatArray:
