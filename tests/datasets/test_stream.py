@@ -180,7 +180,7 @@ def test_paths(tmp_path):
     ("values", "message"),
     [
         (["x", "y", "z"], "must hold numbers in column 'a', got"),
-        ([True, False, True], "must hold numbers in column 'a', got bool"),
+        (["2020-01-01"] * 3, "must hold numbers in column 'a', got"),
         ([1.0, None, 2.0], "a finite number in column 'a' of row 2, and has nothing"),
         ([1.0, 2.0, np.inf], "a finite number in column 'a' of row 3, and has inf"),
     ],
@@ -190,6 +190,14 @@ def test_what_is_wrong_in_a_column(values, message, tmp_path):
     pd.DataFrame({"a": values, "y": [1, 2, 3]}).to_parquet(path)
     with pytest.raises(ValueError, match=message):
         list(stream(path, "y", block_rows=2))
+
+
+def test_true_and_false_are_numbers(tmp_path):
+    """As they are in memory."""
+    path = tmp_path / "data.parquet"
+    pd.DataFrame({"a": [True, False, True], "y": [1, 2, 3]}).to_parquet(path)
+    blocks = list(stream(path, "y", block_rows=2))
+    np.testing.assert_array_equal(np.concatenate([rows for rows, _ in blocks]), [[1], [0], [1]])
 
 
 def test_integers_of_parquet(tmp_path):

@@ -315,7 +315,7 @@ def test_one_multiple_for_all_columns_is_that_of_any(n, d):
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_zeros_among_amounts_do_not_widen_the_density_of_these(share):
-    """Left out together, they were far from all others: deviations were 1.14 and 2.1 times."""
+    """Left out together, they were far from all others: deviations were 1.14 and 2.2 times."""
     random = np.random.default_rng(0)
     n_zeros = int(300 * share)
     x = np.r_[np.zeros(n_zeros), random.normal(3.0, 1.0, 300 - n_zeros)]
