@@ -242,3 +242,28 @@ def test_scale_of_the_weights_does_not_matter():
     first, second = problem.certify(wild).certificate, scaled.certify(wild).certificate
     assert second.primal == pytest.approx(first.primal, rel=1e-12)
     assert second.dual == pytest.approx(first.dual, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("radius", [None, 2.0])
+def test_the_best_constant_is_that_of_the_point_zero(name, fit_intercept, radius):
+    problem = random_problem(LOSSES[name], fit_intercept=fit_intercept)
+    problem = replace(problem, radius=radius)
+    found = problem.constant()
+    expected = problem.certify(np.zeros((25, 3)), problem.best_constant)
+    np.testing.assert_array_equal(found.dual, expected.dual)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    np.testing.assert_array_equal(found.offset, expected.offset)
+    assert found.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-14)
+    assert found.certificate.dual == expected.certificate.dual
+    assert found.certificate.feasibility == 0.0
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_objective_with_the_best_offset_is_that_of_the_model(name):
+    problem = random_problem(LOSSES[name], seed=3)
+    found = problem.certify(0.3 * np.random.default_rng(3).normal(size=(25, 3)))
+    assert np.abs(found.offset).max() > 0.0
+    expected = problem.primal(found.weights, found.offset)
+    assert found.certificate.primal == pytest.approx(expected, rel=1e-13)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,14 @@ from fenchel.certificate import Certificate, Certified
 from fenchel.design import Design, multiply_rows, row_products, subtract_from
 from fenchel.losses import Loss
 from fenchel.repair import Repair
+
+
+class FeasiblePoint(NamedTuple):
+    """A feasible dual point, the weights of its function, and the lower bound that it gives."""
+
+    dual: FloatArray
+    weights: FloatArray
+    lower: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,10 +231,18 @@ class Problem:
     def _losses(self, predict: Callable[[slice], FloatArray], offset: FloatArray) -> float:
         """Weighted mean of the losses of predictions and offset, block by block."""
 
-        def task(rows: slice) -> tuple[float]:
+        def left(rows: slice) -> FloatArray:
             residual = predict(rows)  # whose memory is used for residuals
             subtract_from(self.targets[rows], offset, residual)
-            loss = self.loss.at(rows)
+            return residual
+
+        return self._mean_loss(left)
+
+    def _mean_loss(self, left: Callable[[slice], FloatArray]) -> float:
+        """Weighted mean of the losses of residuals, which may be changed."""
+
+        def task(rows: slice) -> tuple[float]:
+            residual, loss = left(rows), self.loss.at(rows)
             if loss.cone is not None:
                 nearest = loss.nearest(residual)
                 rounded = np.abs(nearest - residual).max(axis=1) <= self.rounding
@@ -311,6 +328,10 @@ class Problem:
         loss has a cone, the model is first moved into it. Offsets of outputs with one function
         are sorted by their levels, which does not increase the loss.
         """
+        return self.with_offset(self.feasible_point(dual), offset, weights)
+
+    def feasible_point(self, dual: FloatArray) -> FeasiblePoint:
+        """Return a feasible point near ``dual``, with its function and lower bound."""
         balanced = self._balanced(dual)
         linked, lower = self._linked(balanced)
         if not np.isfinite(lower):
@@ -318,8 +339,32 @@ class Problem:
             linked, lower = self._linked(balanced)
         if lower < 0.0:
             balanced, linked, lower = self._shortened(balanced, linked, lower)
+        return FeasiblePoint(balanced, linked, lower)
+
+    def constant(self) -> Certified:
+        """Return the best constant and the dual point zero, in less time than :meth:`certify`."""
+        dual, offset = np.zeros((self.n_rows, self.n_outputs)), self.best_constant
+
+        def conjugate(rows: slice) -> tuple[float]:
+            return (float(np.dot(self.share[rows], self.loss.at(rows).conjugate(dual[rows]))),)
+
+        lower = 0.0 - float(self.design.blocks.sum(conjugate)[0])
+        if self.loss.cone is not None or not 0.0 <= lower < np.inf:
+            return self.certify(dual, offset)
+        certificate = self.certificate(self.baseline, lower, dual)
+        return Certified(dual, self.design.zero(), offset, certificate, dual)
+
+    def with_offset(
+        self, point: FeasiblePoint, offset: FloatArray | None, weights: FloatArray | None = None
+    ) -> Certified:
+        """Return a feasible point with a model and its certificate, see :meth:`certify`."""
+        balanced, linked, lower = point
         source = balanced if weights is None else None
         weights = linked if weights is None else weights
+        residual = None
+        if offset is None and self.fit_intercept and self.loss.cone is None:
+            residual = self.residuals(weights)
+            offset = self.loss.minimizing_offset(residual, self.sample_weight)
         offset = self.minimizing_offset(weights) if offset is None else offset
         if self.loss.cone is not None:
             repair = Repair(self.loss.cone, self.design, self.targets, self.rounding)
@@ -333,7 +378,10 @@ class Problem:
                     lower = self._dual(balanced, moved)
         if self._parallel:
             offset = self.loss.rearranged(offset)
-        primal = self.primal(weights, offset)
+        if residual is None:
+            primal = self.primal(weights, offset)
+        else:
+            primal = self.penalty(weights) + self._mean_loss(_less(residual, offset))
         if self.loss.cone is not None and not np.isfinite(primal):
             # beyond repair: the best constant satisfies the constraint
             weights, offset, source = self.design.zero(), self.best_constant, None
@@ -421,6 +469,10 @@ class Problem:
         return Certificate(primal, lower, self.baseline, feasibility)
 
 
+def _less(values: FloatArray, offset: FloatArray) -> Callable[[slice], FloatArray]:
+    return lambda rows: values[rows] - offset
+
+
 def _copy(values: FloatArray) -> FloatArray:
     copied = empty(values.shape)
     copied[...] = values
@@ -434,6 +486,6 @@ def _divided(weights: FloatArray, total: float) -> FloatArray:
     return weights / total
 
 
-__all__ = ["Problem"]
+__all__ = ["FeasiblePoint", "Problem"]
 
 __dir__ = __all__.copy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fenchel.design import distinct_rows, row_keys
+from fenchel.design import content, distinct_rows, row_keys
 from fenchel.design.content import sample_by_content
 
 
@@ -80,6 +80,28 @@ def test_rows_with_equal_features_leave_room_for_others():
         again = distinct_rows(X[order], y[order], weight, n_rows)
         np.testing.assert_array_equal(again[1], rows)
         np.testing.assert_array_equal(again[2], targets)
+
+
+def test_keys_are_hashes_of_steps_by_the_finalizer_of_splitmix64():
+    """In integers of Python; model files store keys, so that they may never change."""
+    values = np.random.default_rng(5).normal(size=(40, 3)) * [1.0, 1e-9, 0.0]
+    all_bits = 2**64 - 1
+
+    def hashed(key):
+        key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9 & all_bits
+        key = (key ^ (key >> 27)) * 0x94D049BB133111EB & all_bits
+        return key ^ (key >> 31)
+
+    low, span = values.min(axis=0), np.ptp(values, axis=0)
+    expected = []
+    for row in values:
+        key = 0
+        for j in (0, 1):  # the last column is constant
+            step = int(np.rint(2.0**20 * ((row[j] - low[j]) / span[j])))
+            key = hashed((key * 0x9E3779B97F4A7C15 + step + 1) & all_bits)
+        expected.append(key)
+    assert content._keys(values).tolist() == expected
+    assert content._keys(np.asfortranarray(values)[:, ::-1][:, ::-1]).tolist() == expected
 
 
 @pytest.mark.parametrize("n", [60_000, 600_000])

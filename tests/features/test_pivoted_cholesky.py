@@ -285,6 +285,17 @@ def test_slightly_indefinite(n):
         PivotedCholesky("precomputed").fit(indefinite(n))
 
 
+@pytest.mark.parametrize(("i", "j"), [(399, 0), (200, 199), (10, 5), (399, 398), (257, 130)])
+def test_a_pair_that_disagrees_is_found_wherever_it_is(i, j):
+    features = rows(400, 3)
+    K = features @ features.T
+    assert PivotedCholesky("precomputed").fit(K).rank_ == 3
+    K[i, j] += 1e-3  # as large as rank 3 leaves nothing
+    K[j, i] += 1e-3
+    with pytest.raises(ValueError, match="positive semi-definite"):
+        PivotedCholesky("precomputed").fit(K)
+
+
 def test_rounding_is_no_reason_to_refuse():
     K = Gaussian(5.0)(rows(100, 2))
     K += 1e-14 * rows(100, 100)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba.extending import register_jitable
 from scipy.sparse import issparse, sparray
 
 from fenchel._compiling import njit
@@ -257,13 +258,22 @@ def _keys(values: FloatArray) -> Keys:
     keys = np.zeros(len(values), dtype=np.uint64)
 
     def task(rows: slice) -> None:
-        mine = keys[rows]
-        for j in np.flatnonzero(span > 0.0):
-            steps = np.rint(_GRID * ((part[j] * values[rows, j] - low[j]) / span[j]))
-            mine[...] = mixed(mine * ODD + steps.astype(np.uint64) + np.uint64(1))
+        _write_keys(values[rows], part, low, span, keys[rows])
 
     RowBlocks(len(values), values.shape[1]).map(task)
     return keys
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _write_keys(
+    values: FloatArray, part: FloatArray, low: FloatArray, span: FloatArray, keys: Keys
+) -> None:
+    """Hash the steps on the grid of each column's range, column after column."""
+    for i in range(len(values)):
+        for j in range(values.shape[1]):
+            if span[j] > 0.0:
+                step = np.uint64(np.rint(_GRID * ((part[j] * values[i, j] - low[j]) / span[j])))
+                keys[i] = mixed(keys[i] * ODD + step + np.uint64(1))
 
 
 def _sparse_keys(X: Any) -> Keys:
@@ -279,6 +289,7 @@ def _sparse_keys(X: Any) -> Keys:
     return mixed(keys)
 
 
+@register_jitable
 def mixed(keys: Keys) -> Keys:
     """Hash keys by the finalizer of SplitMix64 (Steele et al., 2014).
 

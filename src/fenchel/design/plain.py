@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import blas, eigh, lapack, qr
 
 from fenchel._clock import check_time
 from fenchel._typing import FloatArray, IntArray
@@ -18,6 +18,8 @@ from fenchel.design.rows import RowBlocks
 _MOST_GRAM_ROWS = 6000  # 288 MB
 _FULL_RANK = 0.75
 _MANY_ROWS = 50_000  # for which it pays to load compiled loops
+_TALL = 3  # rows for each column, from which on Cholesky factorizations are faster than QR
+_NEARLY = 0.1  # norm of the error of columns, at most, for which a correction makes them exact
 _MOST_SUMS = 2**24  # 128 MB of Hessians, one for each part of the rows
 
 
@@ -149,9 +151,10 @@ class Plain(Coupled):
             scaled = root * (features @ features.T) * root.T
             return in_order(*eigh(scaled, overwrite_a=True, check_finite=False))
         check_time(2.0 * DECOMPOSED * self.n_rows * self.width**2)
-        basis, triangle = qr(root * features, mode="economic", check_finite=False)
+        basis, last, triangle = _orthogonal(root * features)
         values, inner = eigh(triangle @ triangle.T, check_finite=False)
-        return in_order(values, basis @ inner)
+        turned = inner if last is None else blas.dtrsm(1.0, last, inner)
+        return in_order(values, basis @ turned)
 
     def _pull_all(self, push: FloatArray) -> FloatArray:
         return self.blocks.sum(lambda rows: (self.pull(rows, push[rows]),))[0]
@@ -162,6 +165,25 @@ class Plain(Coupled):
             return np.einsum("ij,ij->i", mine, mine)
 
         return np.concatenate(self.blocks.map(squares))
+
+
+def _orthogonal(rows: FloatArray) -> tuple[FloatArray, FloatArray | None, FloatArray]:
+    """Nearly orthonormal columns, the triangle to divide them by, and that of the QR of the rows.
+
+    For many more rows than columns by two Cholesky factorizations, which take half the time: of
+    the rows' Gram matrix, and of that of the columns found, which corrects these if they are
+    nearly orthonormal (Yamamoto et al., 2015). Otherwise by QR.
+    """
+    if len(rows) >= _TALL * rows.shape[1]:
+        first, failed = lapack.dpotrf(rows.T @ rows)
+        if not failed:
+            basis = blas.dtrsm(1.0, first, rows.T, trans_a=1).T
+            gram = basis.T @ basis
+            if np.linalg.norm(gram - np.eye(len(gram))) <= _NEARLY:
+                last, _ = lapack.dpotrf(gram)
+                return basis, last, np.triu(last @ first)
+    basis, triangle = qr(rows, mode="economic", check_finite=False)
+    return basis, None, triangle
 
 
 class _Products:

@@ -20,6 +20,7 @@ Factorization = tuple[FloatArray, IntArray, FloatArray]
 BLOCK = 64
 _CANDIDATES = 4 * BLOCK
 _SHARE = 0.3  # of the largest residual, where a block ends
+_TILE = 128  # rows: their residuals stay in the second cache
 _PIECE = 2048  # rows of a column that stay in the nearest cache: 16 KiB
 
 
@@ -73,8 +74,7 @@ def greedy(
     features = np.empty((n, rank))
 
     def turn(rows: slice) -> None:
-        for k in range(rank):
-            features[rows, k] = columns[k, rows]
+        features[rows] = columns[:rank, rows].T
 
     RowBlocks(n, 2 * rank).map(turn)
     if first is not None:
@@ -316,18 +316,25 @@ def dense(gram: Gram, K: FloatArray, level: float) -> Factorization:
     K[:, swapped] = K[:, swapped[::-1]]
     factor, order, rank, _ = lapack.dpstrf(K.T, tol=level, lower=1, overwrite_a=1)
     place = order - 1
-    rest = np.sort(place[rank:])
-    unexplained = K[np.ix_(rest, rest)]  # below the diagonal
-    for k in range(1, rank):
-        factor[:k, k] = 0.0
     features = np.empty((n, rank))
-    features[given[place]] = factor[:, :rank]  # what stands beyond the rank is unfinished
+    features[given[place]] = np.tril(factor[:, :rank])  # K stands above, unfinished beyond rank
     left = diagonal - np.einsum("ij,ij->i", features, features)
+    rest = np.sort(place[rank:])
     if len(rest):
-        mine = features[given[rest]]
-        residual = np.tril(unexplained - mine @ mine.T, -1)
-        worst = max(float(np.abs(residual).max()), -float(left.min()))
+        worst = max(_beside(K, rest, features[given[rest]]), -float(left.min()))
         if not worst <= UNEXPLAINED * max(float(diagonal.max()), 0.0):
             raise not_positive(-worst)
     left[given[place[:rank]]] = 0.0
     return features, given[place[:rank]].astype(np.intp), left
+
+
+def _beside(K: FloatArray, rows: IntArray, features: FloatArray) -> float:
+    """Largest residual of K between two different ones of the rows, K read below its diagonal."""
+    worst = 0.0
+    for start in range(0, len(rows), _TILE):
+        stop = start + _TILE
+        product = features[start:stop] @ features[:stop].T
+        product -= K[np.ix_(rows[start:stop], rows[:stop])]
+        residual = np.abs(np.tril(product, start - 1)).max()
+        worst = max(worst, float(residual) if np.isfinite(residual) else np.inf)
+    return worst

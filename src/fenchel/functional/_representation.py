@@ -22,6 +22,7 @@ from fenchel.solvers import Solution, WarmStart, judged_again
 
 _MANY = 300  # points from which on few eigenvectors cost less than all
 _FEW = 0.3  # of the points
+_COLUMNS = 100  # with fewer, products cost too little for threads: from tests with 30 and 200
 
 
 def spectrum_beyond_rounding(matrix: FloatArray) -> Spectrum:
@@ -186,15 +187,13 @@ class Eigen(Projected):
         """Return curves from coefficients, along what the curves have outside of the span."""
         length = self.targets[:, -1]
         ratio = np.divide(values[:, -1], length, out=np.zeros_like(length), where=length > 0.0)
-        return super().on_grid(values[:, :-1]) + ratio[:, None] * self._outside(self._whole)
+        inside = values[:, :-1] - ratio[:, None] * self.targets[:, :-1]
+        return super().on_grid(inside) + ratio[:, None] * self._whole
 
     def from_grid(self, values: FloatArray) -> FloatArray:
         """Return coefficients, and how long the rest is."""
-        left = np.linalg.norm(self._outside(values), axis=1)
-        return np.column_stack([super().from_grid(values), left])
-
-    def _outside(self, values: FloatArray) -> FloatArray:
-        return values - (values @ self.basis) @ self.basis.T
+        inside = super().from_grid(values)
+        return np.column_stack([inside, np.linalg.norm(values - inside @ self.basis.T, axis=1)])
 
 
 REPRESENTATIONS = ("spline", "eigen", "projected")
@@ -281,6 +280,11 @@ class PreparedCurves:
     memory: Memory = field(default_factory=Memory)
     """Of the arrays of a fit, for the next one."""
     _wider: PreparedCurves | None = None
+
+    def size(self, n_components: int | None) -> int:
+        """Number of curves or points, for ``threads_that_pay``: less where components are few."""
+        n, m = self.curves.values.shape
+        return min(max(n, m), n * min(m, n_components or m) // _COLUMNS)
 
     def wider(self, share: float) -> PreparedCurves | None:
         """The same curves with more features of their rows; kept for later fits."""

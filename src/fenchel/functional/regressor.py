@@ -339,7 +339,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     def _fit_prepared(
         self, prepared: PreparedCurves, start: FloatArray | None, watch: Callback | None
     ) -> FloatArray:
-        with threads_that_pay(max(prepared.curves.values.shape)), reused_memory(prepared.memory):
+        with threads_that_pay(prepared.size(self.n_components)), reused_memory(prepared.memory):
             return self._solved(prepared, start, watch)
 
     def _solved(

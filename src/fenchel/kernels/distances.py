@@ -17,6 +17,7 @@ _SUMMED_FEATURES = 16  # up to here summing squared differences beats a matrix p
 _FEW_ROWS = 8  # likewise, whatever the number of features
 _BLOCK = 64
 _CHUNK_BYTES, _STEP = 3 * 2**13, 64  # of rows that stay in the nearest cache, so many at a time
+_LINE = 8  # numbers that the processor's cache reads at once
 _NO_SHAPE = -1
 _CANCELLED = {8: 1e-8, 4: 1e-4}  # share of ||x||² + ||y||² where the product has lost digits
 
@@ -146,9 +147,12 @@ def _sum_of_row(x: AnyArray, columns: AnyArray, total: AnyArray) -> None:
 @njit(cache=True, nogil=True)
 def _mirror(matrix: FloatArray, start: int, stop: int) -> None:
     """Copy what is above the diagonal in some rows to below it."""
-    for i in range(start, matrix.shape[0]):
-        for j in range(start, min(i, stop)):
-            matrix[i, j] = matrix[j, i]
+    n = matrix.shape[0]
+    for first in range(start, n, _LINE):
+        last = min(first + _LINE, n)
+        for j in range(start, min(last, stop)):
+            for i in range(max(first, j + 1), last):
+                matrix[i, j] = matrix[j, i]
 
 
 @njit(cache=True, nogil=True)

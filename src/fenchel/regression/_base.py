@@ -430,10 +430,11 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
     def _keep(self, problem: Problem, solution: Solution) -> None:
         design = problem.design
         dual: FloatArray = np.empty(solution.dual.shape)
+        ones = np.ones(problem.n_outputs)
 
         def carrying(rows: slice) -> IntArray:
             np.multiply(problem.weight[rows, None], solution.dual[rows], out=dual[rows])
-            return rows.start + np.flatnonzero(np.any(dual[rows] != 0.0, axis=1))
+            return rows.start + np.flatnonzero(np.dot(np.abs(dual[rows]), ones))
 
         found = np.concatenate(design.blocks.map(carrying))
         self.support_ = self._kept[found]

@@ -110,8 +110,8 @@ def start_of(
         first = problem.certify(dual, offset)
         if not _worse_than_constant(problem, warm_start, first, dual, offset):
             return dual, offset, first
-    dual, offset = np.zeros((problem.n_rows, problem.n_outputs)), problem.best_constant
-    return dual, offset, problem.certify(dual, offset)
+    first = problem.constant()
+    return first.dual, first.offset, first
 
 
 def _worse_than_constant(

@@ -16,7 +16,7 @@ from fenchel._typing import FloatArray
 from fenchel._validation import CheckedWhenMade
 from fenchel.certificate import Callback, Certified
 from fenchel.losses import Box
-from fenchel.problem import Problem
+from fenchel.problem import FeasiblePoint, Problem
 from fenchel.solvers.base import Solution, WarmStart, solution_of, start_of, threads_for
 from fenchel.solvers.loop import InTime, Iterate, Loop
 from fenchel.solvers.newton_inner import Inner, Point, Scale
@@ -132,6 +132,7 @@ class _Run:
         self.solver, self.problem, self.loop = solver, problem, loop
         self.steps = 0
         self._last: tuple[Inner, Point, float] | None = None
+        self._feasible: FeasiblePoint | None = None  # of the last point
 
     def iterates(self, warm_start: WarmStart | None) -> Iterator[Iterate[Certified]]:
         """Yield certified points; what remains to be said of the end is the loop's reason."""
@@ -153,7 +154,7 @@ class _Run:
         unit = problem.baseline / problem.alpha  # of Ψ, where the certificate has the mean loss
         stale = 0
         while self.steps < self.solver.max_iter:
-            self._last = None
+            self._last = self._feasible = None
             inner = Inner(problem, space, scale, dual, offset, step, ridge)
             tolerance = 0.02 * unit * max(tol, 0.1 * min(self.loop.gap, 1e-3))
             try:
@@ -167,11 +168,12 @@ class _Run:
             self.steps += used
             self._last = inner, point, tolerance
             before_gap = self.loop.gap
-            new = problem.certify(point.dual, point.offset, space.weights(point.function))
+            self._feasible = near = problem.feasible_point(point.dual)
+            new = problem.with_offset(near, point.offset, space.weights(point.function))
             yield Iterate(self.steps, problem.best_of(new, self.loop.best))
             stale = 0 if self.loop.gap < before_gap else stale + 1
             dual, function, offset = point.dual, point.function, point.offset
-            del new, point
+            del new, near, point
             step *= _GROWTH
             ridge /= 10.0
             if stale == _PATIENCE or not step <= 1e18 * scale.step:
@@ -200,8 +202,11 @@ class _Run:
         if self._last is None or not self.loop.reached:
             return None
         problem, (inner, point, tolerance) = self.problem, self._last
+        near = self._feasible
         for _ in range(8):
-            linked = problem.certify(point.dual, None if problem.separable else point.offset)
+            near = problem.feasible_point(point.dual) if near is None else near
+            linked = problem.with_offset(near, None if problem.separable else point.offset)
+            near = None
             if linked.certificate.relative_gap <= self.solver.tol:
                 return linked
             tolerance *= 1e-2
@@ -228,7 +233,7 @@ class _Run:
         """Settle the model: that of the dual point, with the exact offset where one is known."""
         assert self.loop.best is not None
         linked = self._tightened()
-        self._last = None
+        self._last = self._feasible = None
         if linked is None:
             linked = self._settled(self.loop.best)
         else:
@@ -301,7 +306,7 @@ def first_of_few(problem: Problem, loop: Loop[Certified]) -> bool:
     many = in_memory and problem.n_rows * problem.n_outputs >= 2 * _SOME
     if not (many and np.isfinite(loop.seconds_left)):
         return False
-    constant = problem.certify(np.zeros((problem.n_rows, problem.n_outputs)))
+    constant = problem.constant()
     few = of_few_rows(problem)  # quantiles of few rows may be worse than constants
     loop.take(0, min(few, constant, key=lambda point: point.certificate.primal))
     return True

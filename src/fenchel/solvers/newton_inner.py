@@ -32,12 +32,15 @@ class Scale:
     def of(cls, problem: Problem) -> Scale:
         """Spread of y around the best constant, and mean loss over its square."""
         constant = problem.best_constant  # by threads of its own
+        one = problem.targets.shape[1] == 1  # for all outputs: squares about their mean tell those
+        centre = constant.mean(keepdims=True) if one else constant
 
         def task(rows: slice) -> tuple[float]:
-            centred = problem.targets[rows] - constant
+            centred = problem.targets[rows] - centre
             return (float(np.dot(problem.share[rows], np.einsum("ij,ij->i", centred, centred))),)
 
-        spread = float(np.sqrt(problem.design.blocks.sum(task)[0] / problem.n_outputs))
+        square = float(problem.design.blocks.sum(task)[0]) / len(centre)
+        spread = float(np.sqrt(square + np.var(constant) if one else square))
         mean_loss = problem.baseline
         return cls(spread, mean_loss / spread**2 if spread > 0.0 and mean_loss > 0.0 else 1.0)
 

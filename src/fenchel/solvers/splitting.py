@@ -166,7 +166,7 @@ class _Turns:
     def iterates(self, warm_start: WarmStart | None) -> Iterator[Iterate[Certified]]:
         """Yield certified points."""
         problem, loss, limit = self.problem, self.problem.loss, self.solver.max_iter
-        yield Iterate(0, self._nothing())
+        yield Iterate(0, problem.constant())
         bases = self.loop.in_time(self._bases)
         if bases is None:
             self.too_long = True
@@ -234,13 +234,6 @@ class _Turns:
     def _bases(self) -> Eigenbases:
         least = 0.1 * _SHIFTS[0] * np.finfo(float).eps
         return Eigenbases(self.problem, self.unit, self.solver.tol, least)
-
-    def _nothing(self) -> Certified:
-        """The function zero: known without a product, and the best one if all others fail."""
-        problem = self.problem
-        dual, offset = np.zeros((problem.n_rows, problem.n_outputs)), np.zeros(problem.n_outputs)
-        certificate = problem.certificate(problem.baseline, 0.0, dual)
-        return Certified(dual, problem.design.zero(), offset, certificate, dual)
 
     def _start(
         self, warm_start: WarmStart | None, bases: Eigenbases
