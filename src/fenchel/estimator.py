@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from functools import wraps
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
 from html import escape
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from scipy.sparse import issparse
@@ -79,7 +80,8 @@ def all_or_nothing(fit: _Method) -> _Method:
     return cast(_Method, fitted)
 
 
-class KeptRows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class KeptRows:
     """Rows of positive weight, with their features.
 
     Examples
@@ -124,12 +126,16 @@ class KeptRows(NamedTuple):
 
     def far_weights(self, weights: FloatArray, targets: FloatArray) -> bool:
         """Whether rounding errors of features may matter in predictions with these weights."""
-        blocks = RowBlocks(len(self.features), int(np.prod(self.features.shape[1:])))
-        largest = max(blocks.map(lambda rows: float(np.abs(self.features[rows]).max())))
-        reach = largest * float(np.abs(weights).max())
+        reach = self._largest * float(np.abs(weights).max())
         return reach > _FAR * float(np.abs(targets).max())
 
-    @property
+    @cached_property
+    def _largest(self) -> float:
+        """The largest absolute value of all features."""
+        blocks = RowBlocks(len(self.features), int(np.prod(self.features.shape[1:])))
+        return max(blocks.map(lambda rows: float(np.abs(self.features[rows]).max())))
+
+    @cached_property
     def residual(self) -> FloatArray:
         """Diagonal of the kernel less that of the features, see :meth:`FeatureMap.residual`."""
         return self.feature_map.residual(self.rows, self.features)
@@ -149,7 +155,7 @@ class KeptRows(NamedTuple):
     def wider(self, share: float) -> KeptRows | None:
         """The same rows with features that leave out ``share`` as much, if possible."""
         found = self.feature_map.wider(self.rows, self.features, share)
-        return None if found is None else self._replace(feature_map=found[0], features=found[1])
+        return None if found is None else replace(self, feature_map=found[0], features=found[1])
 
 
 class CertifiedEstimator(CheckedParameters, BaseEstimator):

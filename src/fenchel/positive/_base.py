@@ -330,7 +330,7 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         """The rows with the features of a second kernel, which has numbers."""
         with threads_that_pay(len(inputs.rows)):
             feature_map, features = self._map_of(kernel, inputs.rows, self._second_rank)
-        return inputs._replace(feature_map=feature_map, features=features)
+        return replace(inputs, feature_map=feature_map, features=features)
 
     def _keep_second(self, prepared: Prepared) -> Any:
         """Keep the map of the second kernel; return the kernel of the non-negative functions."""

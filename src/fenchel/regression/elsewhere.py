@@ -34,8 +34,6 @@ class KeptElsewhere(KeptRows):
 
     features: Any
 
-    __slots__ = ()
-
     @property
     def in_memory(self) -> bool:
         return False
@@ -44,7 +42,7 @@ class KeptElsewhere(KeptRows):
         """The same rows with the features of a fitted map, computed in one pass."""
         features = kind(self.rows, feature_map)
         feature_map.kernel_error_ = features.kernel_error
-        return self._replace(feature_map=feature_map, features=features)
+        return replace(self, feature_map=feature_map, features=features)
 
     def as_new(self) -> FloatArray:
         """The features themselves: those of new rows are computed in the same way."""
@@ -54,7 +52,7 @@ class KeptElsewhere(KeptRows):
         """False: the features are those of new rows."""
         return False
 
-    @property
+    @cached_property
     def residual(self) -> FloatArray:
         """Residual of the diagonal, as computed with the features."""
         return np.asarray(self.features.left)
