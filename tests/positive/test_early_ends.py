@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel.positive import (
+    ConeRegressor,
     HeteroscedasticRegressor,
     NonCrossingQuantileRegressor,
     NonNegativeRegressor,
@@ -62,3 +63,42 @@ def test_the_certificate_is_that_of_the_model_that_is_left():
     loss = problem.weight @ problem.loss.value(values[:, None])
     assert model.certificate_.primal == pytest.approx(loss + penalty, rel=1e-9)
     assert model.certificate_.dual <= model.certificate_.primal
+
+
+def shifted_waves(n, seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 3))
+    wave = np.sin(2.0 * X[:, 0])
+    noise = 0.2 * random.normal(size=(n, 3))
+    return X, np.column_stack([wave, wave + 0.3 + 0.2 * X[:, 1] ** 2, wave + 1.0]) + noise
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_cones_are_fitted_to_few_rows_where_a_decomposition_takes_longer(loss):
+    """One second for 3000 rows was 25: their decomposition came before the first point."""
+    X, Y = shifted_waves(3000, 0)
+    model = ConeRegressor(loss=loss, cone="monotone", alpha=1e-4, max_time=1.0, learn=False)
+    with pytest.warns(ConvergenceWarning, match="the next step would take longer"):
+        model.fit(X, Y)
+    assert model.n_iter_ == 0
+    X_new, Y_new = shifted_waves(1000, 1)
+    assert model.score(X_new, Y_new) > 0.5
+    assert (np.diff(model.predict(X_new), axis=1) >= 0.0).all()
+    assert model.certificate_.feasibility <= 1e-12
+    assert model.certificate_.dual == 0.0 < model.certificate_.primal
+
+
+@pytest.mark.parametrize("cone", ["monotone", "non_negative"])
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_matrices_of_few_rows_solve_their_problem(cone, loss):
+    """In the span of their features, where the solution lies."""
+    X, Y = shifted_waves(60, 2)
+    model = ConeRegressor(loss=loss, cone=cone, alpha=1e-3, learn=False, solver="splitting").fit(
+        X, Y
+    )
+    problem = model._splitting(model.prepare(X, Y), np.arange(0, 60, 3))
+    assert problem.features.shape[1] > 20
+    found = problem.of_few(2000, np.inf)
+    best = problem.solve(1e-8, 20_000)
+    unit = best.certificate.unit
+    assert problem.primal(problem.feasible(found)) <= best.certificate.primal + 0.02 * unit

@@ -27,11 +27,16 @@ def some_rows(n_rows: int, watch: Callback | None) -> IntArray | None:
     return np.sort(np.random.default_rng(0).choice(n_rows, _FEW_ROWS, replace=False))
 
 
+def time_of_few(seconds: float) -> float:
+    """Seconds for a model of few rows, where so many are left."""
+    return max(_SHARE * seconds, _LEAST)
+
+
 def model_of(
     problem: PSDProblem, solver: Any, max_iter: int, watch: Callback | None
 ) -> Model | None:
     """The model of a problem of few rows, in a part of the time; None where its end fails."""
-    limit = Watch("", max_time=max(_SHARE * time_left(watch), _LEAST))
+    limit = Watch("", max_time=time_of_few(time_left(watch)))
     try:
         return solve(problem, solver, _TOL, max_iter, None, limit).model
     except np.linalg.LinAlgError:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import qr
 
+from fenchel._clock import check_time
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certificate
+from fenchel.design.base import DECOMPOSED
+from fenchel.positive._in_time import time_of_few
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import PredictionLoss
 from fenchel.positive.problem import Model
-from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.loop import Iterate, Loop, Watch
 
 # Steps in all for 15 fits of several cones, 6 of them with random strengths: 2790 as it is.
 _CHECK = 10  # steps between certificates: 3275 with 5, 2060 with 20
@@ -21,6 +26,7 @@ _BALANCE = 10.0  # 1980 with 2, 2800 with 100
 _RELAXED = 1.8  # 5850 with 1, 2620 with 1.9; below 2 it converges
 # Weight of the residual in the matrices, which costs less gap: 5530 with 0.01, 1800 with 1.
 _LIGHTER = 0.1
+_FEW_TOL = 1e-2
 
 
 class _Found(NamedTuple):
@@ -124,10 +130,15 @@ class InequalitySplitting:
         max_iter: int,
         start: FloatArray | None = None,
         callback: Callback | None = None,
+        few: InequalitySplitting | None = None,
     ) -> PSDSolution:
-        """Return the best certified point, from multipliers (h, r, r) where their shape fits."""
+        """Return the best certified point, from multipliers (h, r, r) where their shape fits.
+
+        ``few`` is the problem of some of the rows, whose matrices are the first point.
+        """
         loop = Loop[_Found](tol, callback)
-        matrices, multipliers, dual, certificate = loop.run(self._iterates(max_iter, start))
+        iterates = self._iterates(loop, max_iter, start, few)
+        matrices, multipliers, dual, certificate = loop.run(iterates)
         low = float(np.linalg.eigvalsh(self.combined(matrices)).min())
         size = max(float(np.abs(matrices).max()), np.finfo(float).tiny)
         return PSDSolution(
@@ -140,9 +151,30 @@ class InequalitySplitting:
             loop.history,
         )
 
-    def _iterates(self, max_iter: int, start: FloatArray | None) -> Iterator[Iterate[_Found]]:
+    def of_few(self, max_iter: int, seconds: float) -> FloatArray:
+        """Matrices (p, r, r) for few rows, from the features that these span."""
+        basis = qr(self.features.T, mode="economic")[0]
+        inside = copy(self)
+        inside.features = self.features @ basis
+        limit = Watch("", max_time=seconds)
+        found = np.array(inside.solve(_FEW_TOL, max_iter, None, limit).model.matrices)
+        return np.asarray(basis @ found @ basis.T)
+
+    def _iterates(
+        self,
+        loop: Loop[_Found],
+        max_iter: int,
+        start: FloatArray | None,
+        few: InequalitySplitting | None,
+    ) -> Iterator[Iterate[_Found]]:
         r, p = self.features.shape[1], self.cone.shape[1]
-        ridge, fit = _Ridge(self), _Fit(self)
+        if few is not None:
+            matrices = few.of_few(max_iter, time_of_few(loop.seconds_left))
+            none = np.zeros((len(self.cone), r, r)), np.zeros((len(self.weight), p))
+            yield Iterate(0, self.certified(matrices, *none))
+        ridge, fit = loop.in_time(lambda: _Ridge(self)), _Fit(self)
+        if ridge is None:
+            return
         split = force = np.zeros((len(self.cone), r, r))
         if start is not None and start.shape == force.shape:
             force = -start
@@ -227,6 +259,7 @@ class _Ridge:
         self.triangle = np.triu_indices(r)
         self.scale = np.where(self.triangle[0] == self.triangle[1], 1.0, np.sqrt(2.0))
         self.in_rows = n < len(self.scale)
+        check_time(DECOMPOSED * float(problem.size) ** 3)
         if self.in_rows:
             gram = np.square(features @ features.T) * (self.root[:, None] * self.root)
         else:

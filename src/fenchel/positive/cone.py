@@ -18,6 +18,7 @@ from fenchel.losses import Loss, make_loss
 from fenchel.losses.registry import loss_choice, measured_thresholds
 from fenchel.metrics import d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared, with_constant
+from fenchel.positive._in_time import some_rows
 from fenchel.positive._inequalities import InequalitySplitting
 from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution, Start
@@ -378,22 +379,29 @@ class ConeRegressor(PositiveRegressor):
         if self._by_positive_parts():
             return self._solve_turned(prepared, start, watch)
         self._refuse_other_solvers()
-        inputs, loss = prepared.inputs, self._prediction_loss(prepared)
-        cone = self.cone_[_needed(self.cone_)]
-        quadratic = self._quadratic(loss.loss, loss.n_outputs)
-        splitting = InequalitySplitting(
-            with_constant(inputs.features),
-            loss,
-            inputs.weight,
-            cone,
-            _inner_point(cone),
-            (self._strength(), float(self.trace_penalty)),
-            prepared.targets if quadratic else None,
-        )
+        splitting = self._splitting(prepared, slice(None))
+        some = some_rows(len(prepared.targets), watch)
+        few = None if some is None else self._splitting(prepared, some)
         given = None if start is None else start.multipliers
         tol, limit = float(self.tol), int(self.max_iter)
         with threads_that_pay(splitting.size):
-            return splitting.solve(tol, limit, given, watch)
+            return splitting.solve(tol, limit, given, watch, few)
+
+    def _splitting(self, prepared: Prepared, rows: slice | IntArray) -> InequalitySplitting:
+        """The problem of some rows, under inequalities between matrices."""
+        assert self.cone_ is not None
+        cone = self.cone_[_needed(self.cone_)]
+        targets, weight = prepared.targets[rows], prepared.inputs.weight[rows]
+        scaled = self._residual_loss().rescaled(float(prepared.scale[0]))
+        return InequalitySplitting(
+            with_constant(prepared.inputs.features[rows]),
+            Residual(scaled, targets, weight, targets.shape[1]),
+            weight,
+            cone,
+            _inner_point(cone),
+            (self._strength(), float(self.trace_penalty)),
+            targets if self._quadratic(scaled, targets.shape[1]) else None,
+        )
 
     def _solve_turned(
         self, prepared: Prepared, start: Start | None, watch: Callback | None
