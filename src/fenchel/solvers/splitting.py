@@ -275,7 +275,7 @@ class _Turns:
             return None, gap
         rest = None if self.inside is None else bases.rest(bases.root * dual)
         lower = problem.dual(dual) if rest is None else earned - problem.paid(square + rest)
-        found = self._with_nearby(dual, lower, bases)
+        found = self._with_nearby(dual, lower, bases, primal)
         if not 0.0 <= found.certificate.relative_gap <= tol:  # of zero up to rounding, mostly
             return self._judged(dual, bases)
         return found, found.certificate.relative_gap
@@ -295,17 +295,21 @@ class _Turns:
         assert self.nearby_values is not None
         return self.problem.estimate(self.nearby, self.nearby_values)
 
-    def _with_nearby(self, dual: FloatArray, lower: float, bases: Eigenbases) -> Certified:
+    def _with_nearby(
+        self, dual: FloatArray, lower: float, bases: Eigenbases, primal: float | None = None
+    ) -> Certified:
         """A dual point with its objective and the model of the quadratic part.
 
-        Without what the bases leave out, where its values are those that are known.
+        Without what the bases leave out, where its values are those that are known; ``primal``
+        is its objective, if that is known too.
         """
         problem = self.problem
         assert self.nearby is not None
         if self.inside is None:
             return problem.with_model(dual, lower, self.nearby)
         assert self.nearby_values is not None
-        certificate = problem.certificate(self._objective(), lower, dual)
+        primal = self._objective() if primal is None else primal
+        certificate = problem.certificate(primal, lower, dual)
         weights, offset = bases.weights(self.inside), np.zeros(problem.n_outputs)
         problem.design.remember(weights, self.nearby_values)
         return Certified(dual, weights, offset, certificate)
