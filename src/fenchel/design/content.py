@@ -166,7 +166,7 @@ def _chosen(
     features, of_targets = (_keys(values) for values in told)
     size = _LOOKED_AT * n_rows
     most = 0.5 * _LOOKED_AT * np.sqrt(n_rows)
-    spread = size < len(X) and _parts(features, _SMALL_PARTS).max() <= most
+    spread: bool | None = None  # of rows that are not alone
     while True:
         some = np.arange(len(X))
         if size < len(X):
@@ -176,6 +176,8 @@ def _chosen(
         order = np.lexsort((by_all, by_features))
         new, count = _counted(by_all[order])
         alone = count[-1] == 1 + np.count_nonzero(np.diff(by_features[order]))
+        if not alone and len(some) < len(X) and spread is None:
+            spread = bool(_parts(features, _SMALL_PARTS).max() <= most)
         if len(some) == len(X) or ((alone or spread) and count[-1] >= n_rows):
             break
         size = 4 * size if alone or spread else len(X)
