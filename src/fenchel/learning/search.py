@@ -98,10 +98,11 @@ def learn(
     perfect = is_perfect(data.loss, rows.targets, rows.weight)
     if perfect or rows.n_folds < n_folds or len(rows.X) < _LEAST_ROWS:
         return None
-    unseen, few = None, rows
+    unseen, rest = None, rows
     if data.unseen and len(kernels) > 1:
-        unseen, few = rows.apart()
-        few = few.first(len(few.X), few.at_most(n_folds))
+        unseen, rest = rows.apart()
+        rest = rest.first(len(rest.X), rest.at_most(n_folds))
+    few = rest
     if len(few.X) >= _MANY_FOLDS:
         most = len(few.X) if len(few.X) < _WORTH_IT * _FEW_ROWS else _FEW_ROWS
         fewer = few.first(most, _FEW_FOLDS)
@@ -111,11 +112,13 @@ def learn(
     for one in tried:
         if not end.reached:
             one.first()
+        if unseen is not None and len(few.X) < len(rest.X) and not end.reached:
+            one.second(rest)  # many length scales gain more by more rows than one does
     best = _chosen(tried, len(few.X), None if end.reached else unseen)
     if not np.isfinite(best.worth):
         return None
     if not end.reached:
-        best.second()
+        best.second(rows)
     if not end.reached:
         best.unless_noise()
     more = options.n_rows is None and n_rows == MANY_ROWS and n_outputs <= _LAST_OUTPUTS
@@ -254,9 +257,9 @@ class _Try:
             return _SMOOTH_ALREADY
         return min(_SMOOTHING / max(left, 1e-3), _SHARPEST)
 
-    def second(self) -> None:
-        """Descend on all rows, with kinks as sharp as the remaining loss."""
-        self._go_on(self.options.tol)
+    def second(self, rows: Rows) -> None:
+        """Descend on more rows, or all, with kinks as sharp as the remaining loss."""
+        self._go_on(rows, self.options.tol)
 
     def unless_noise(self) -> None:
         """Take the start with another alpha, unless the best point gains more than chance does.
@@ -295,12 +298,13 @@ class _Try:
         theta[-1] = min(max(theta[-1], low), high)
         descent.best = whole, criterion, theta
         descent.penalty = self._prior()
-        self._go_on(self.options.tol / 3.0, _LAST_STEP)
+        self._go_on(rows, self.options.tol / 3.0, _LAST_STEP)
 
-    def _go_on(self, tol: float, first_step: float = 0.0) -> None:
+    def _go_on(self, rows: Rows, tol: float, first_step: float = 0.0) -> None:
         before = self.descent.best
-        assert before is not None
-        criterion = self._criterion(self.rows, before[1])
+        if before is None:
+            return
+        criterion = self._criterion(rows, before[1])
         try:
             with within(self.watch.seconds_left()):
                 self.descent.run(criterion, self.options.max_evaluations, tol, first_step)
@@ -309,7 +313,7 @@ class _Try:
         if self.descent.best is None:
             self.descent.best = before
         else:
-            self.used = self.rows
+            self.used = rows
 
     @property
     def _fitted(self) -> float:
