@@ -78,6 +78,26 @@ class Certificate:
         )
 
 
+class FeasiblePoint(NamedTuple):
+    """A feasible dual point, the weights of its function, and the lower bound that it gives.
+
+    Examples
+    --------
+    >>> from fenchel.testing import small_problems
+    >>> problem = small_problems()[0]
+    >>> point = problem.feasible_point(0.0 * problem.targets)
+    >>> point.lower
+    0.0
+    """
+
+    dual: FloatArray
+    """β, (n, p)."""
+    weights: FloatArray
+    """Weights of h_β."""
+    lower: float
+    """D(β)."""
+
+
 @dataclass(frozen=True)
 class Certified:
     """Feasible dual point and model, with their certificate.
@@ -170,6 +190,6 @@ method ``reads`` is told of tables in files how many rows were read, and of how 
 true attribute ``asked_again`` that ends learning is asked again whether the fit is to end too.
 """
 
-__all__ = ["Callback", "Certificate", "Certified", "Progress", "Status"]
+__all__ = ["Callback", "Certificate", "Certified", "FeasiblePoint", "Progress", "Status"]
 
 __dir__ = __all__.copy

@@ -6,25 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from fenchel._memory import empty
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import shown
-from fenchel.certificate import Certificate, Certified
+from fenchel.certificate import Certificate, Certified, FeasiblePoint
 from fenchel.design import Design, multiply_rows, row_products, subtract_from
 from fenchel.losses import Loss
 from fenchel.repair import Repair
-
-
-class FeasiblePoint(NamedTuple):
-    """A feasible dual point, the weights of its function, and the lower bound that it gives."""
-
-    dual: FloatArray
-    weights: FloatArray
-    lower: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -486,6 +477,6 @@ def _divided(weights: FloatArray, total: float) -> FloatArray:
     return weights / total
 
 
-__all__ = ["FeasiblePoint", "Problem"]
+__all__ = ["Problem"]
 
 __dir__ = __all__.copy

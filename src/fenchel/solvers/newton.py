@@ -14,9 +14,9 @@ from fenchel._memory import reused_memory
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import CheckedWhenMade
-from fenchel.certificate import Callback, Certified
+from fenchel.certificate import Callback, Certified, FeasiblePoint
 from fenchel.losses import Box
-from fenchel.problem import FeasiblePoint, Problem
+from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, WarmStart, solution_of, start_of, threads_for
 from fenchel.solvers.loop import InTime, Iterate, Loop
 from fenchel.solvers.newton_inner import Inner, Point, Scale
