@@ -17,7 +17,8 @@ from fenchel.solvers.loop import Watch, credible_gap, time_left
 _MANY_ROWS, _FEW_ROWS = 1000, 200
 _WORTHLESS = 0.5  # relative gap from which on a model may be worse than a constant
 _WIDEST, _SIZES, _STAGES = 1e6, 17, 5  # sizes that are tried, in the end in steps of 0.04 %
-_TOL, _SHARE, _LEAST = 1e-2, 0.2, 0.2  # of the time that is left; seconds
+TOL_OF_FEW = 1e-2
+_SHARE, _LEAST = 0.2, 0.2  # of the time that is left; seconds
 
 
 def some_rows(n_rows: int, watch: Callback | None) -> IntArray | None:
@@ -38,7 +39,7 @@ def model_of(
     """The model of a problem of few rows, in a part of the time; None where its end fails."""
     limit = Watch("", max_time=time_of_few(time_left(watch)))
     try:
-        return solve(problem, solver, _TOL, max_iter, None, limit).model
+        return solve(problem, solver, TOL_OF_FEW, max_iter, None, limit).model
     except np.linalg.LinAlgError:
         return None
 

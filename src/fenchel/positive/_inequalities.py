@@ -14,7 +14,7 @@ from fenchel._clock import check_time
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certificate
 from fenchel.design.base import DECOMPOSED
-from fenchel.positive._in_time import time_of_few
+from fenchel.positive._in_time import TOL_OF_FEW, time_of_few
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import PredictionLoss
 from fenchel.positive.problem import Model
@@ -26,7 +26,6 @@ _BALANCE = 10.0  # 1980 with 2, 2800 with 100
 _RELAXED = 1.8  # 5850 with 1, 2620 with 1.9; below 2 it converges
 # Weight of the residual in the matrices, which costs less gap: 5530 with 0.01, 1800 with 1.
 _LIGHTER = 0.1
-_FEW_TOL = 1e-2
 
 
 class _Found(NamedTuple):
@@ -157,7 +156,7 @@ class InequalitySplitting:
         inside = copy(self)
         inside.features = self.features @ basis
         limit = Watch("", max_time=seconds)
-        found = np.array(inside.solve(_FEW_TOL, max_iter, None, limit).model.matrices)
+        found = np.array(inside.solve(TOL_OF_FEW, max_iter, None, limit).model.matrices)
         return np.asarray(basis @ found @ basis.T)
 
     def _iterates(

@@ -363,11 +363,13 @@ class ConeRegressor(PositiveRegressor):
         parts = [PSDPart(features, alpha, trace, g) for g in directions]
         return PSDProblem(self._prediction_loss(prepared), parts, inputs.weight)
 
-    def _prediction_loss(self, prepared: Prepared) -> Residual:
-        """The loss of scaled targets."""
-        loss, targets = self._residual_loss(), prepared.targets
-        scaled = loss.rescaled(float(prepared.scale[0]))
-        return Residual(scaled, targets, prepared.inputs.weight, targets.shape[1])
+    def _prediction_loss(
+        self, prepared: Prepared, rows: slice | IntArray = slice(None)
+    ) -> Residual:
+        """The loss of scaled targets, of some rows."""
+        targets, weight = prepared.targets[rows], prepared.inputs.weight[rows]
+        scaled = self._residual_loss().rescaled(float(prepared.scale[0]))
+        return Residual(scaled, targets, weight, targets.shape[1])
 
     def _solve(
         self, prepared: Prepared, start: Start | None, watch: Callback | None
@@ -379,7 +381,7 @@ class ConeRegressor(PositiveRegressor):
         if self._by_positive_parts():
             return self._solve_turned(prepared, start, watch)
         self._refuse_other_solvers()
-        splitting = self._splitting(prepared, slice(None))
+        splitting = self._splitting(prepared)
         some = some_rows(len(prepared.targets), watch)
         few = None if some is None else self._splitting(prepared, some)
         given = None if start is None else start.multipliers
@@ -387,20 +389,21 @@ class ConeRegressor(PositiveRegressor):
         with threads_that_pay(splitting.size):
             return splitting.solve(tol, limit, given, watch, few)
 
-    def _splitting(self, prepared: Prepared, rows: slice | IntArray) -> InequalitySplitting:
+    def _splitting(
+        self, prepared: Prepared, rows: slice | IntArray = slice(None)
+    ) -> InequalitySplitting:
         """The problem of some rows, under inequalities between matrices."""
         assert self.cone_ is not None
         cone = self.cone_[_needed(self.cone_)]
-        targets, weight = prepared.targets[rows], prepared.inputs.weight[rows]
-        scaled = self._residual_loss().rescaled(float(prepared.scale[0]))
+        loss = self._prediction_loss(prepared, rows)
         return InequalitySplitting(
             with_constant(prepared.inputs.features[rows]),
-            Residual(scaled, targets, weight, targets.shape[1]),
-            weight,
+            loss,
+            prepared.inputs.weight[rows],
             cone,
             _inner_point(cone),
             (self._strength(), float(self.trace_penalty)),
-            targets if self._quadratic(scaled, targets.shape[1]) else None,
+            prepared.targets[rows] if self._quadratic(loss.loss, loss.n_outputs) else None,
         )
 
     def _solve_turned(
