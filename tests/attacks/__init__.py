@@ -2,7 +2,7 @@
 
 Every module of this folder defines ``attack(count, seed)``, which makes ``count`` tries and
 returns an :class:`Outcome`, and two numbers: ``IN_CI``, the tries in the test suite, and
-``IN_FULL``, those of ``make attack``; where the tries of the test suite are not divided into four
+``IN_FULL``, those of ``make attack``; where the tries of the test suite are not divided into eight
 tests, ``SHARES`` is their number. The first of several is in ``make test``, the others
 are slow. The seed of a run is that of the week.
 """

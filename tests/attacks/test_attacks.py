@@ -8,7 +8,7 @@ from attacks import attacks, seed_of_the_week
 
 ATTACKS = attacks()
 # Of the tries of one attack, so that they run beside each other; an attack may say otherwise.
-SHARES = {name: getattr(each, "SHARES", 4) for name, each in ATTACKS.items()}
+SHARES = {name: getattr(each, "SHARES", 8) for name, each in ATTACKS.items()}
 PARTS = [
     pytest.param(name, i, marks=[pytest.mark.slow] if i or shares == 1 else [])
     for name, shares in SHARES.items()

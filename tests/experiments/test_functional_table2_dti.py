@@ -32,6 +32,7 @@ def test_page_shows_what_was_published(ran):
     assert "Not run in the quick version." in page
 
 
+@pytest.mark.slow
 def test_results(ran):
     results, _ = ran
     assert results.relative_gap.max() <= 1e-6

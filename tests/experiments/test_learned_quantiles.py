@@ -31,6 +31,7 @@ def test_losses_are_those_of_a_plain_fit(quick):
     assert "Quick version" in page
 
 
+@pytest.mark.slow
 def test_grids_are_those_of_the_same_split(quick):
     results, _ = quick
     stored = pd.read_csv(harness.HERE / "results" / learned_quantiles.THEIRS / "results.csv")

@@ -96,8 +96,8 @@ def test_ranks_do_not_depend_on_the_unit_of_points():
     np.testing.assert_allclose(kept.predict(NEW), one.predict(NEW), atol=1e-6)
 
 
-@pytest.mark.parametrize("alpha", [None, 1e-4])
-@pytest.mark.parametrize("loss", ["absolute", "pinball"])
+@pytest.mark.parametrize("alpha", [None, pytest.param(1e-4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("loss", ["absolute", pytest.param("pinball", marks=pytest.mark.slow)])
 def test_it_does_not_depend_on_the_unit_of_curves(loss, alpha):
     """Alpha of these losses has a unit: it was taken for that of the squared loss."""
     rows, curves = X[:40], noisy(peaks(X[:40]), 0.1)[:, ::2]

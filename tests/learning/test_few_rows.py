@@ -144,6 +144,7 @@ def test_more_folds_than_rows_are_one_for_each_row():
     assert found[0].criterion == found[1].criterion
 
 
+@pytest.mark.slow
 def test_very_many_coupled_outputs():
     """Those of the squared loss are learned from one by one, others are too large a system."""
     X = np.linspace(0.0, 1.0, 8)[:, None]

@@ -49,6 +49,7 @@ def test_noise_in_twelve_columns_is_hardly_followed():
     assert np.mean([drawn("ridge", 100, 12, np.zeros(1), seed)[1] for seed in range(6)]) < 1.3
 
 
+@pytest.mark.slow
 def test_length_scales_that_gain_as_little_as_chance_does_are_left_as_they_start():
     as_they_start = 0
     for seed in range(6):

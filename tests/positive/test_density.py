@@ -140,6 +140,7 @@ def test_default_landmarks_in_ten_columns():
     )
 
 
+@pytest.mark.slow
 def test_more_rows_for_the_same_landmarks_do_no_harm():
     random = np.random.default_rng(0)
 

@@ -370,7 +370,7 @@ def test_all_folds_are_held_out_if_one_has_few_groups_or_little_weight(which, mo
 
 
 @pytest.mark.parametrize("estimator", [QuantileRegressor, ExpectileRegressor])
-@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+@pytest.mark.parametrize("epsilon", [0.0, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_parallel_curves_stay_in_order(estimator, epsilon):
     """Held-out rows alone say otherwise for close levels of few rows, so in some of these fits."""
     levels = [0.5, 0.44, 0.46, 0.56, 0.48, 0.52, 0.54]  # in any order

@@ -279,7 +279,7 @@ def test_conformal_intervals_are_of_one_target():
 
 
 @pytest.mark.parametrize("estimator", [QuantileRegressor, ExpectileRegressor, KernelRidge])
-@pytest.mark.parametrize("size", [2.0**-12, 2.0**20])
+@pytest.mark.parametrize("size", [pytest.param(2.0**-12, marks=pytest.mark.slow), 2.0**20])
 def test_the_size_of_a_coupling_is_one_of_alpha(estimator, size):
     """A matrix of covariances, of targets in thousands: the function is the same."""
     learned, by_rule, searched = [], [], []
