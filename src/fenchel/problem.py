@@ -140,8 +140,7 @@ class Problem:
         away = np.maximum(highest - self.best_constant, self.best_constant - lowest)
         if away.max() <= self._noise + self._tube:
             return 0.0
-        p, constant = self.n_outputs, self.best_constant
-        return self._losses(lambda rows: np.zeros((rows.stop - rows.start, p)), constant)
+        return self._losses_at(self.best_constant[None])
 
     @cached_property
     def _parallel(self) -> bool:
@@ -243,8 +242,14 @@ class Problem:
         return float(self.design.blocks.sum(task)[0])
 
     def _losses_at(self, values: FloatArray) -> float:
-        """The same of predictions that are known."""
-        return self._losses(lambda rows: _copy(values[rows]), np.zeros(self.n_outputs))
+        """The same of predictions that are known, (n, p), or (1, p) if all are alike."""
+
+        def left(rows: slice) -> FloatArray:
+            mine = values if len(values) == 1 else values[rows]
+            out = empty((rows.stop - rows.start, values.shape[1]))
+            return np.subtract(self.targets[rows], mine, out=out)
+
+        return self._mean_loss(left)
 
     def link(self, dual: FloatArray) -> FloatArray:
         """Return the weights of the function of a dual point."""
@@ -334,7 +339,8 @@ class Problem:
 
     def constant(self) -> Certified:
         """Return the best constant and the dual point zero, in less time than :meth:`certify`."""
-        dual, offset = np.zeros((self.n_rows, self.n_outputs)), self.best_constant
+        dual, offset = empty((self.n_rows, self.n_outputs)), self.best_constant
+        dual[...] = 0.0
 
         def conjugate(rows: slice) -> tuple[float]:
             return (float(np.dot(self.share[rows], self.loss.at(rows).conjugate(dual[rows]))),)

@@ -103,3 +103,17 @@ def test_huber_loss_of_the_supremum_norm_far_away(size):
     # the least of 0.5 |r - s|^2 + κ |s| in the norms of L2 and L∞: r - s is κ / μ at that point
     expected = 1e-8 * size / np.sqrt(measure) - 0.5e-16 / measure
     np.testing.assert_allclose(value, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-170, 1.0, 1e170])
+def test_losses_of_lengths_where_squares_leave_the_range_of_numbers(size):
+    """H(r) = κ (|r| - κ / 2) beyond κ and half the square of the rest beyond ε, with κ, ε = 1."""
+    size = np.float64(size)
+    residual = np.array([[3.0, -4.0], [0.0, 0.0]]) * size
+    with np.errstate(over="ignore", under="ignore"):
+        huber, beyond = 5.0 * size - 0.5, 0.5 * max(5.0 * size - 1.0, 0.0) ** 2
+        expected = huber if size >= 1.0 else 12.5 * size**2
+        value = CurveHuber(1.0, 2, np.ones(2)).value(residual)
+        np.testing.assert_allclose(value, [expected, 0.0], rtol=1e-14)
+        value = CurveInsensitive(1.0, 2, np.ones(2)).value(residual)
+        np.testing.assert_allclose(value, [beyond, 0.0], rtol=1e-14)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpstrf
 
-from fenchel._memory import Memory
+from fenchel._memory import Memory, empty
 from fenchel._typing import FloatArray
 from fenchel.design import Design, Gram, Masked
 from fenchel.design.base import Spectrum, in_order
@@ -94,7 +94,7 @@ class Outputs:
         """
         near, values = solution.nearby, solution.nearby_values
         point = self.on_grid(solution.dual if near is None else near)
-        found = np.empty((2, *point.shape))
+        found = empty((2, *point.shape))
         found[0], found[1] = point, np.nan
         if near is not None and values is not None:
             np.multiply(self.on_grid(values), alpha, out=found[1])

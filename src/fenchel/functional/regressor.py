@@ -351,7 +351,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         warm = None
         if start is not None and start.shape == size:
             outputs = self._represented(prepared, choice).outputs
-            warm = outputs.start(start[:, inputs.kept], self.strength(prepared))
+            mine = start if len(inputs.kept) == inputs.n_rows else start[:, inputs.kept]
+            warm = outputs.start(mine, self.strength(prepared))
         used, problem, solution = solve_named(
             prepared,
             self.make_problem,
@@ -412,13 +413,12 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
         dual = problem.weight[:, None] * inverse * represented.outputs.on_grid(solution.dual)
         self.dual_coef_ = inputs.of_all(dual)
-        self.support_ = np.flatnonzero(np.any(self.dual_coef_ != 0.0, axis=1))
-        seen = np.ones(dual.shape, bool) if curves.observed is None else curves.observed
-        self.sparsity_ = Sparsity(
-            float(np.mean(dual[seen] == 0.0)), float(np.mean(~np.any(dual != 0.0, axis=1)))
-        )
-        self.output_kernel_ = prepared.output_kernel
-        self.loss_ = problem.loss
+        zero = dual == 0.0
+        whole = zero.all(axis=1)
+        self.support_ = np.sort(inputs.kept[~whole])
+        points = zero if curves.observed is None else zero[curves.observed]
+        self.sparsity_ = Sparsity(float(points.mean()), float(whole.mean()))
+        self.output_kernel_, self.loss_ = prepared.output_kernel, problem.loss
 
     def predict(self, X: Any, theta: Any = None) -> Any:
         """Predict curves at new samples.

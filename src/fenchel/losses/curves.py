@@ -132,6 +132,10 @@ class CurveHuber(_CurveLoss):
         residual = np.asarray(residual, dtype=np.float64)
         if self.separable:
             return bounded_values(residual, self.root, self.kappa)
+        if self.radial:
+            length = self.dual_norm(residual)
+            bounded = np.minimum(length, self.kappa)
+            return np.asarray(bounded * (length - 0.5 * bounded))
         dual = project(residual, self.root, self.kappa, self.dual_order).point
         inner, square = (np.einsum("ij,ij->i", dual, each) for each in (residual, dual))
         return np.asarray(inner - 0.5 * square)
@@ -139,9 +143,9 @@ class CurveHuber(_CurveLoss):
     def conjugate(self, dual: FloatArray) -> FloatArray:
         if self.separable:
             return bounded_conjugates(dual, self.root, self.kappa * (1.0 + ROUNDING))
-        value = 0.5 * np.einsum("ij,ij->i", dual, dual)
-        outside = self.dual_norm(dual) > self.kappa * (1.0 + ROUNDING)
-        return np.where(outside, np.inf, value)
+        size = self.dual_norm(dual)
+        value = 0.5 * (size**2 if self.radial else np.einsum("ij,ij->i", dual, dual))
+        return np.where(size > self.kappa * (1.0 + ROUNDING), np.inf, value)
 
     def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         shrunk = np.divide(point, 1.0 + np.asarray(step), out=empty(point.shape))
@@ -209,18 +213,23 @@ class CurveInsensitive(_CurveLoss):
         residual = np.asarray(residual, dtype=np.float64)
         if self.separable:
             return excess_values(residual, self.root, self.epsilon)
+        if self.radial:
+            return np.asarray(0.5 * np.maximum(self.dual_norm(residual) - self.epsilon, 0.0) ** 2)
         left = residual - project(residual, self.root, self.epsilon, self.norm).point
         return 0.5 * np.einsum("ij,ij->i", left, left)
 
     def conjugate(self, dual: FloatArray) -> FloatArray:
         if self.separable:
             return insensitive_conjugates(dual, self.root, self.epsilon)
-        return 0.5 * np.einsum("ij,ij->i", dual, dual) + self.epsilon * self.dual_norm(dual)
+        size = self.dual_norm(dual)
+        square = size**2 if self.radial else np.einsum("ij,ij->i", dual, dual)
+        return np.asarray(0.5 * square + self.epsilon * size)
 
     def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         scale = 1.0 + np.asarray(step, dtype=np.float64)
-        shrunk = point / scale
-        return shrunk - project(shrunk, self.root, step / scale * self.epsilon, self.norm).point
+        shrunk = np.divide(point, scale, out=empty(point.shape))
+        near = project(shrunk, self.root, step / scale * self.epsilon, self.norm).point
+        return np.subtract(shrunk, near, out=near)
 
     def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         scale = 1.0 + np.asarray(step, dtype=np.float64)

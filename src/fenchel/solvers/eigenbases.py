@@ -103,7 +103,7 @@ class Eigenbases:
             return None
         if len(self._rest) == 0:
             return 0.0
-        outside = values.T @ self._vectors[:, ~self._some]
+        outside = values.T @ _columns(self._vectors, ~self._some)
         return float(self._rest @ self._chain.forms(outside))
 
     def exact(self, shift: float, tol: float) -> bool:
@@ -128,5 +128,8 @@ class Eigenbases:
 
 
 def _columns(matrix: FloatArray, some: AnyArray) -> FloatArray:
-    """Those columns; the matrix itself where they are all."""
-    return matrix if some.all() else np.ascontiguousarray(matrix[:, some])
+    """Those columns; a view of the matrix where they are beside each other."""
+    chosen = np.flatnonzero(some)
+    if len(chosen) and chosen[-1] - chosen[0] == len(chosen) - 1:
+        return matrix[:, chosen[0] : chosen[-1] + 1]
+    return np.ascontiguousarray(matrix[:, some])

@@ -219,9 +219,11 @@ class _Turns:
                     state += smooth
                     rho, moved = new, True
                     continue
-            plain = point.flat + step.flat / _RELAXATION if iteration == 1 else None
             following = turn(point.flat, step.flat, length)
-            point = _Both(following if plain is None else plain, shape, bases)
+            if iteration == 1:
+                np.divide(step.flat, _RELAXATION, out=following)
+                following += point.flat
+            point = _Both(following, shape, bases)
 
     def _prox(self, work: FloatArray, rho: float) -> FloatArray:
         """Point of the prox of the loss, in memory of its own."""
