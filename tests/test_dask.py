@@ -276,6 +276,8 @@ FRAMED_Y = dd.from_pandas(FRAME["y"], npartitions=3)
 
 HOLE = FRAME[["a", "b"]].copy()
 HOLE.loc[309, "b"] = np.nan
+WORDS = FRAME[["a"]].assign(b=np.where(np.arange(N) % 2, "red", "blue"))
+DATES = FRAME[["a"]].assign(b=pd.Timestamp("2020-01-01"))
 
 
 WRONG = {
@@ -303,6 +305,18 @@ WRONG = {
         lambda: (dd.from_pandas(HOLE, npartitions=3), FRAMED_Y),
         "X must hold finite numbers, and does not in partition 1, first in column 'b' in row 2 of",
     ),
+    "missing, in a type of pandas": (
+        lambda: (dd.from_pandas(HOLE.astype("Float64"), npartitions=3), FRAMED_Y),
+        "partition 1, first in column 'b' in row 2 of it; .*TableEncoder, fitted to some rows in",
+    ),
+    "words, of a frame": (
+        lambda: (dd.from_pandas(WORDS, npartitions=3), FRAMED_Y),
+        "X must hold numbers, .*: could not convert string .*; fenchel.tables.TableEncoder",
+    ),
+    "dates, of a frame": (
+        lambda: (dd.from_pandas(DATES, npartitions=3), FRAMED_Y),
+        "X must hold numbers, .*, got dates .*; fenchel.tables.TableEncoder, fitted to some rows",
+    ),
     "not finite, of targets": (
         lambda: (dX, da.where(da.arange(N, chunks=(CUTS,)) == 402, np.nan, dY)),
         r"y must hold finite numbers, and does not in partition 1, first in y\[2\] of it$",
@@ -324,6 +338,29 @@ def test_what_is_wrong_is_said_in_a_sentence(client, name):
     with pytest.raises(ValueError, match=sentence):
         model.fit(*make())
     assert not hasattr(model, "certificate_")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("names", [False, True])
+def test_intervals_and_distributions_of_collections_are_those_of_rows(client, names):
+    """Workers predict; no warning of missing names."""
+    frame, framed = FRAME[["a", "b"]], dd.from_pandas(FRAME[["a", "b"]], npartitions=3)
+    rows, there, targets = (frame, framed, FRAMED_Y) if names else (X, dX, dY)
+    given = {**SETTINGS, "refit_offsets": None, "client": client}
+    model = DaskQuantileRegressor(LEVELS, **given).fit(there, targets)
+    interval = model.predict_interval(there, coverage=0.8)
+    np.testing.assert_allclose(interval, model.predict_interval(rows, coverage=0.8), rtol=1e-9)
+    there = model.predict_distribution(there).mean()
+    np.testing.assert_allclose(there, model.predict_distribution(rows).mean(), rtol=1e-9)
+
+
+def test_columns_of_words_are_encoded_in_partitions(client):
+    table = WORDS.assign(b=WORDS.b.mask(np.arange(N) % 7 == 0))
+    framed = dd.from_pandas(table, npartitions=3)
+    encoder = fenchel.tables.TableEncoder().set_output(transform="pandas").fit(table, FRAME["y"])
+    encoded = framed.map_partitions(encoder.transform)
+    model = DaskKernelRidge(**SETTINGS, client=client).fit(encoded, FRAMED_Y)
+    same(model, KernelRidge(**SETTINGS).fit(encoder.transform(table), FRAME["y"]))
 
 
 @pytest.mark.slow

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_ENCODER = (
-    "fenchel.tables.TableEncoder, as the first step of a pipeline, makes numbers of words, dates "
-    "and missing values"
+_MAKES = "makes numbers of words, dates and missing values"
+_ENCODER = f"fenchel.tables.TableEncoder, as the first step of a pipeline, {_MAKES}"
+IN_PARTITIONS = (
+    f"fenchel.tables.TableEncoder, fitted to some rows in memory, {_MAKES} by map_partitions"
 )
+"""What to do about columns of a Dask data frame that are no numbers."""
 
 _DATES = (
     r"could not be promoted|real number, not '(Timestamp|Period|(datetime\.)?(date|datetime))'"
@@ -73,8 +75,11 @@ def check_collected(values: Any, name: str) -> None:
         )
 
 
-def check_no_dates(values: Any, name: str) -> None:
-    """Refuse dates and durations, which would be counts of whatever unit they are stored in."""
+def check_no_dates(values: Any, name: str, encoder: str = _ENCODER) -> None:
+    """Refuse dates and durations, which would be counts of whatever unit they are stored in.
+
+    ``encoder`` says what makes numbers of dates in X.
+    """
     while isinstance(values, (list, tuple)) and values:
         values = values[0]  # NumPy makes arrays of dates of lists of its dates
     found = getattr(values, "dtypes", getattr(values, "dtype", None))
@@ -85,7 +90,7 @@ def check_no_dates(values: Any, name: str) -> None:
         if given == "durations":
             remedy = _in_a_unit(name)
         else:
-            remedy = f"; {_ENCODER}" if name == "X" else f"{_AS_NUMBERS} days since the first"
+            remedy = f"; {encoder}" if name == "X" else f"{_AS_NUMBERS} days since the first"
         raise TypeError(f"{name} must be an array of numbers, got {given} ({dtype}){remedy}")
 
 

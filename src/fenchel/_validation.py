@@ -344,8 +344,8 @@ def _is_expected(estimator: BaseEstimator, X: FloatArray) -> bool:
     return "feature_names_in_" not in known and X.shape[1] == known.get("n_features_in_")
 
 
-def first_not_finite(name: str, values: Any) -> str:
-    """Where the first entry is that is no finite number, in words; nothing where all are."""
+def first_not_finite(name: str, values: Any, columns: Any = None) -> str:
+    """Where the first entry is that is no finite number, in words; ``columns`` name an array's."""
     try:
         bad = ~np.isfinite(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError):
@@ -353,7 +353,7 @@ def first_not_finite(name: str, values: Any) -> str:
     if not (bad.ndim and bad.any()):
         return ""
     first = np.argwhere(bad)[0]
-    columns = getattr(values, "columns", None)
+    columns = getattr(values, "columns", columns)
     if columns is not None and len(first) == 2:
         return f", first in column {str(columns[first[1]])!r} in row {first[0]}"
     return f", first in {name}[{', '.join(map(str, first))}]"

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fenchel._sentences import check_no_dates
+from fenchel._sentences import IN_PARTITIONS, check_no_dates
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import first_not_finite
 from fenchel.design import RowBlocks, Streamed
@@ -61,19 +61,25 @@ def other_lengths(name: str, given: float, number: int, rows: float) -> ValueErr
 
 def _numbers(values: Any, name: str, number: int) -> FloatArray:
     try:
-        check_no_dates(values, name)
-        given = np.asarray(values)
+        check_no_dates(values, name, IN_PARTITIONS)
+        if hasattr(values, "to_numpy"):  # in a type of pandas with NA if it has one
+            given = values.to_numpy(na_value=np.nan)
+        else:
+            given = np.asarray(values)
         if given.dtype.kind == "c":
             raise ValueError("got complex ones")
         found = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        remedy = f"; {IN_PARTITIONS}" if "convert string" in str(error) and name == "X" else ""
         raise ValueError(
-            f"{name} must hold numbers, and does not in partition {number}: {error}"
+            f"{name} must hold numbers, and does not in partition {number}: {error}{remedy}"
         ) from error
     if not np.isfinite(found).all():
-        place = first_not_finite(name, values)
+        place = first_not_finite(name, found, getattr(values, "columns", None))
+        remedy = f"; {IN_PARTITIONS}" if np.isnan(found).any() and name == "X" else ""
         raise ValueError(
             f"{name} must hold finite numbers, and does not in partition {number}{place} of it"
+            f"{remedy}"
         )
     return found
 

@@ -125,10 +125,22 @@ class OnCluster:
         if not is_collection(X):
             return super().score(X, y, sample_weight)  # type: ignore[misc]  # of a mixin
         fitted = self._to_workers()
-        decided = lazily(X, partial(_decided, fitted), len(fitted.offset_), fitted.n_features_in_)
-        values, y, sample_weight = part_of_dask("dask").compute(decided, y, sample_weight)
+        known = part_of_dask("dask").compute(self._decided(fitted, X), y, sample_weight)
+        values, y, sample_weight = known
         fitted._decision = lambda _: np.asarray(values)
         return float(fitted.score(None, y, sample_weight))
+
+    def _decision(self, X: Any) -> FloatArray:
+        """All outputs (n, p) as of the estimator; those of a collection are sent by workers."""
+        if not is_collection(X):
+            return super()._decision(X)  # type: ignore[misc]  # of a mixin
+        (values,) = part_of_dask("dask").compute(self._decided(self._to_workers(), X))
+        return np.asarray(values)
+
+    @staticmethod
+    def _decided(fitted: Any, X: Any) -> Any:
+        """All outputs as a collection, not computed yet."""
+        return lazily(X, partial(_decided, fitted), len(fitted.offset_), fitted.n_features_in_)
 
     def to_local(self) -> Any:
         """Return the fitted estimator without its cluster, with all fitted attributes."""
