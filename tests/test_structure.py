@@ -227,6 +227,19 @@ def test_compiled_loops_return_no_arrays():
     assert not returning, "they must write into arrays that they are given: " + str(returning)
 
 
+def test_compiled_loops_copy_arrays_entry_by_entry():
+    """For ``row[:] = values`` numba compiles how to say that the shapes differ, for seconds."""
+    copies = [
+        f"{path.relative_to(SOURCE)}: {ast.unparse(node)}"
+        for path, loop in compiled_loops()
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Assign)
+        and not isinstance(node.value, ast.Constant)
+        and any(isinstance(part, ast.Slice) for each in node.targets for part in ast.walk(each))
+    ]
+    assert not copies
+
+
 def test_loops_are_compiled_by_one_decorator():
     """Whose code on disk is read without the tables of the compiler."""
     own = SOURCE / "_compiling.py"

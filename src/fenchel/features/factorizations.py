@@ -117,7 +117,7 @@ def _columns_from(
     while True:
         _write_column(columns, pivots, left, rank, pivot, values[:, pivot])
         rank += 1
-        size = left.max()
+        size = _most(left)
         if rank == len(columns) or size <= level:
             return rank
         least, ties = least_tied(most, size, level), 0
@@ -130,6 +130,16 @@ def _columns_from(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _most(values: FloatArray) -> float:
+    """The largest value, NaN if there is one, in a tenth of the time to compile of NumPy's."""
+    most = values[0]
+    for i in range(1, len(values)):
+        if values[i] > most or np.isnan(values[i]):
+            most = values[i]
+    return most
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _write_column(
     columns: FloatArray,
     pivots: IntArray,
@@ -139,10 +149,13 @@ def _write_column(
     values: FloatArray,
 ) -> None:
     """Write the k-th column, of this pivot, from its kernel values with all rows."""
-    column, root = columns[k], np.sqrt(left[pivot])
-    column[:] = values
+    column, root, before = columns[k], np.sqrt(left[pivot]), np.empty(k)
+    for i in range(len(column)):  # with column[:] = values compilation takes four times as long
+        column[i] = values[i]
+    for j in range(k):
+        before[j] = columns[j, pivot]
     pivots[k] = pivot
-    _next_column(columns, k, columns[:k, pivot].copy(), root, left, 0, len(column))
+    _next_column(columns, k, before, root, left, 0, len(column))
     for j in range(k + 1):  # the residual of a pivot is zero
         left[pivots[j]] = 0.0
         column[pivots[j]] = 0.0
@@ -290,7 +303,7 @@ def _small_columns(
 ) -> int:
     """Write columns, as rows, and their pivots; return how many."""
     for k in range(len(columns)):
-        largest = left.max()
+        largest = _most(left)
         if k > 0 and largest <= level:
             return k
         pivot = 0
