@@ -118,9 +118,9 @@ def envelope_separable(
     n, p = residual.shape
     threshold = step * epsilon
     half = 0.5 / step
-    up = 1.0 / (1.0 + step * above)
-    down = 1.0 / (1.0 + step * below)
-    m = 0
+    up, down, m = np.empty(p), np.empty(p), 0
+    for j in range(p):  # compiled sooner than the same of whole arrays
+        up[j], down[j] = 1.0 / (1.0 + step * above[j]), 1.0 / (1.0 + step * below[j])
     for i in range(n):
         total = 0.0
         moves = 0

@@ -265,7 +265,7 @@ def ascend_in_pairs(
         pull[i] += np.float32(qi * size)
         pull[j] -= np.float32(qj * size)
         _settle(i, dual, box, eps, costs)
-        _settle(j, dual, box, eps, costs)
+        _settle(np.int32(j), dual, box, eps, costs)
         steps += 1
 
 
