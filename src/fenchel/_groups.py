@@ -78,7 +78,7 @@ def check_no_groups(groups: ArrayLike | None) -> None:
     """Refuse groups of rows that are read block by block."""
     if groups is not None:
         raise ValueError(
-            "groups must be None for a table that is read block by block: read it into memory"
+            "groups must be None for rows that are not in memory: read them into memory"
         )
 
 

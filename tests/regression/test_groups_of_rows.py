@@ -138,7 +138,7 @@ def test_only_groups_of_rows_with_weight_count():
 
 def test_groups_are_for_rows_in_memory(tmp_path):
     np.save(tmp_path / "x.npy", X)
-    with pytest.raises(ValueError, match="groups must be None for a table that is read block"):
+    with pytest.raises(ValueError, match="groups must be None for rows that are not in memory"):
         KernelRidge().fit(tmp_path / "x.npy", Y, groups=PERSON)
 
 
