@@ -385,3 +385,35 @@ def test_extrapolation_does_not_go_in_circles():
                 quadrature="trapezoid",
             )
             assert model.fit(X, y, theta).certificate_.relative_gap <= 1e-6
+
+
+@pytest.mark.filterwarnings("ignore:stopped at")
+@pytest.mark.parametrize("alpha", [1e-2, 1e-9, 1e-12, 1e-14])
+@pytest.mark.parametrize("scale", [1.0, 5.0])
+def test_the_certificate_is_that_of_the_curves_that_are_predicted(alpha, scale):
+    """With weights of 1e5 too, of which features of the fit and of new rows differ by rounding."""
+    random = np.random.default_rng(0)
+    X, theta = random.standard_normal((60, 1)), np.linspace(0.0, 1.0, 20)
+    y = np.sin(6.0 * theta + X) + 0.3 * random.standard_normal((60, 20))
+    given = {"alpha": alpha, "kernel": Gaussian(scale), "output_kernel": Laplacian(0.2)}
+    model = FunctionalRegressor(**given, center=None).fit(X, y, theta)
+    loss = 0.5 * np.mean((y - model.predict(X)) ** 2 @ model.measure_)
+    objective = loss + 0.5 * alpha * model.norm_**2
+    assert model.certificate_.primal == pytest.approx(objective, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("loss", "norm", "given"),
+    [
+        ("huber", 1, {}),
+        ("huber", 2, {"representation": "eigen", "n_components": 4}),
+        ("squared_epsilon_insensitive", np.inf, {"features": "kernel_rows"}),
+    ],
+)
+def test_the_norm_is_that_of_the_predicted_function(loss, norm, given):
+    """It is the least one of all functions with its values at the rows and the points."""
+    X, y, theta = draw()
+    model = make(loss, norm, **given).fit(X, y, theta)
+    values, between = model.predict(X), BETWEEN(theta[:, None])
+    coefficients = np.linalg.solve(KERNEL(X), values) @ np.linalg.inv(between)
+    assert model.norm_**2 == pytest.approx(float(np.vdot(coefficients, values)), rel=1e-7)

@@ -220,6 +220,7 @@ class Represented:
             # products with Φ Φᵀ cost no more than those with Φᵀ, S, Sᵀ and Φ in turn
             self._complete = Gram(features @ features.T, coupling)
         self._complete.output_spectrum = outputs.spectrum
+        self._longest = float(np.linalg.norm(coupling, axis=1).max())
         self.design: Design = self._complete
         if outputs.mask is not None:
             self.design = Masked(self._complete, outputs.mask)
@@ -241,6 +242,10 @@ class Represented:
         """
         coefficients = self._coefficients(solution.weights)
         model = self.outputs.kernel_weights(coefficients)
+        if not self._complete.is_gram:
+            lengths = np.linalg.norm(solution.weights, axis=1, keepdims=True)
+            if not inputs.far_weights(self._longest * lengths, problem.targets):
+                return solution, model
         weights = coefficients @ self._between
         by_rows = self._complete.is_gram and self._rows.features is not None
         if not by_rows and not inputs.far_weights(weights, problem.targets):

@@ -180,7 +180,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         What was learned, and how; None if nothing was open.
     kernel_error_ : float
         Share of the trace of the input kernel that the features do not represent.
-    loss_, status_, history_, n_iter_, n_features_in_, feature_names_in_
+    loss_, norm_, status_, history_, n_iter_, n_features_in_, feature_names_in_
         As in the other estimators.
 
     Notes
@@ -362,7 +362,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
             watch,
         )
         prepared.adopt(used)
-        self.alpha_ = problem.alpha
+        self.alpha_, self.norm_ = problem.alpha, problem.norm(solution.weights)
         made = self._represented(prepared, choice)
         self.kappa_, self.epsilon_ = choice.kappa, choice.epsilon
         solution, weights = made.as_stored(problem, solution, prepared.inputs, self._tolerance)
