@@ -125,8 +125,7 @@ class OnCluster:
         if not is_collection(X):
             return super().score(X, y, sample_weight)  # type: ignore[misc]  # of a mixin
         fitted = self._to_workers()
-        known = part_of_dask("dask").compute(self._decided(fitted, X), y, sample_weight)
-        values, y, sample_weight = known
+        values, y, sample_weight = self._computed(_outputs(fitted, X), y, sample_weight)
         fitted._decision = lambda _: np.asarray(values)
         return float(fitted.score(None, y, sample_weight))
 
@@ -134,13 +133,13 @@ class OnCluster:
         """All outputs (n, p) as of the estimator; those of a collection are sent by workers."""
         if not is_collection(X):
             return super()._decision(X)  # type: ignore[misc]  # of a mixin
-        (values,) = part_of_dask("dask").compute(self._decided(self._to_workers(), X))
-        return np.asarray(values)
+        return np.asarray(self._computed(_outputs(self._to_workers(), X))[0])
 
-    @staticmethod
-    def _decided(fitted: Any, X: Any) -> Any:
-        """All outputs as a collection, not computed yet."""
-        return lazily(X, partial(_decided, fitted), len(fitted.offset_), fitted.n_features_in_)
+    def _computed(self, *values: Any) -> Any:
+        """Collections as arrays: by the client as given, as long as it is not closed."""
+        running = getattr(self.client, "status", "") == "running"
+        scheduler = {"scheduler": self.client} if running else {}
+        return part_of_dask("dask").compute(*values, **scheduler)
 
     def to_local(self) -> Any:
         """Return the fitted estimator without its cluster, with all fitted attributes."""
@@ -173,6 +172,11 @@ class OnCluster:
 
 def _predicted(fitted: Any, X: Any) -> FloatArray:
     return np.asarray(fitted.predict(X))
+
+
+def _outputs(fitted: Any, X: Any) -> Any:
+    """All outputs (n, p) of rows as a collection, not computed yet."""
+    return lazily(X, partial(_decided, fitted), len(fitted.offset_), fitted.n_features_in_)
 
 
 def _decided(fitted: Any, X: Any) -> FloatArray:

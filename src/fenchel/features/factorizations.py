@@ -131,7 +131,7 @@ def _columns_from(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _most(values: FloatArray) -> float:
-    """The largest value, NaN if there is one, in a tenth of the time to compile of NumPy's."""
+    """The largest value, NaN if there is one; compiled sooner than NumPy's."""
     most = values[0]
     for i in range(1, len(values)):
         if values[i] > most or np.isnan(values[i]):
@@ -150,7 +150,7 @@ def _write_column(
 ) -> None:
     """Write the k-th column, of this pivot, from its kernel values with all rows."""
     column, root, before = columns[k], np.sqrt(left[pivot]), np.empty(k)
-    for i in range(len(column)):  # with column[:] = values compilation takes four times as long
+    for i in range(len(column)):  # column[:] = values takes seconds to compile
         column[i] = values[i]
     for j in range(k):
         before[j] = columns[j, pivot]
