@@ -17,6 +17,7 @@ from fenchel.certificate import Certified
 from fenchel.problem import Problem
 from fenchel.solvers.kept_factor import KeptFactor
 from fenchel.solvers.newton_system import Kinks, solve_in_kernel, solve_in_kinks, solve_in_weights
+from fenchel.solvers.output_inverses import ByOutputs
 
 
 class Function(NamedTuple):
@@ -89,6 +90,7 @@ class KernelSpace:
 
     def __init__(self, problem: Problem, kept: KeptFactor | None = None) -> None:
         self.problem, self.design, self.kept = problem, problem.design, kept
+        self._by_outputs = ByOutputs(problem)
         shape = (problem.n_rows, problem.n_outputs)
         self._pushed = np.zeros(shape)
         self._image = np.zeros(shape)
@@ -129,7 +131,13 @@ class KernelSpace:
     ) -> Move:
         """Solve the Newton system."""
         rows, push, offset = solve_in_kernel(
-            self.problem, kinks, gradient.image, offset_gradient, ridge, self.kept
+            self.problem,
+            kinks,
+            gradient.image,
+            offset_gradient,
+            ridge,
+            self.kept,
+            self._by_outputs,
         )
         coef, image = -gradient.coef, -gradient.image
         coef[rows] -= push

@@ -23,7 +23,7 @@ from fenchel.design.base import distinct, square_roots
 from fenchel.design.tiled import factor_lower
 from fenchel.problem import Problem
 from fenchel.solvers.kept_factor import LEAST_KINKS, KeptFactor, Solve, Unknowns
-from fenchel.solvers.output_factors import OutputFactors, pays
+from fenchel.solvers.output_inverses import ByOutputs
 
 _BY_KEPT = 1e-6  # residual of a system by a kept factor: a next Newton step starts from its error
 
@@ -92,6 +92,7 @@ def solve_in_kernel(
     offset_gradient: FloatArray,
     ridge: FloatArray,
     kept: KeptFactor | None = None,
+    by_outputs: ByOutputs | None = None,
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Solve by Woodbury's formula, from the image (n, p) of the gradient.
 
@@ -100,7 +101,7 @@ def solve_in_kernel(
     """
     rows, outputs = square_roots(*kinks)
     pulled = np.einsum("ip,ip->i", image[rows], outputs)
-    solve = solver_in_kinks(problem, kinks, rows, outputs, kept)
+    solve = solver_in_kinks(problem, kinks, rows, outputs, kept, by_outputs)
     z, offset = _solve_bordered(problem, solve, outputs, pulled, offset_gradient, ridge)
     unique, inverse = distinct(rows)
     push = np.zeros((len(unique), outputs.shape[1]))
@@ -151,24 +152,27 @@ def solver_in_kinks(
     rows: IntArray,
     vectors: FloatArray,
     kept: KeptFactor | None = None,
+    by_outputs: ByOutputs | None = None,
 ) -> Solve:
     """Return a function that solves with I + UUᵀ for the kinks, by the cheapest method."""
     fill = problem.design.functions(rows, vectors).fill
-    if len(rows) < LEAST_KINKS or kinks.jacobian.ndim > 2:
+    if kinks.jacobian.ndim > 2:
         return _by_factor(fill, len(rows))
-    unknowns = Unknowns.of(problem, rows, vectors)
-    by_outputs = pays(unknowns)
-    if kept is None and not by_outputs:
+    outputs = ByOutputs(problem) if by_outputs is None else by_outputs
+    found: Solve | None = None
+    with suppress(np.linalg.LinAlgError):
+        found = outputs.solver(rows, vectors)
+    if found is None and (kept is None or len(rows) < LEAST_KINKS):
         return _by_factor(fill, len(rows))
 
     def solve(right: FloatArray) -> FloatArray:
-        found = None
-        if by_outputs:
+        solved = None
+        if found is not None:
             with suppress(np.linalg.LinAlgError):
-                return OutputFactors(unknowns).solve(right)
+                return found(right)
         elif kept is not None:
-            found = kept.solve(unknowns, right, _BY_KEPT)
-        return _by_factor(fill, len(rows))(right) if found is None else found
+            solved = kept.solve(Unknowns.of(problem, rows, vectors), right, _BY_KEPT)
+        return _by_factor(fill, len(rows))(right) if solved is None else solved
 
     return solve
 

@@ -1,4 +1,4 @@
-"""Coupled outputs by a factor for each: systems as they are defined, and fits without noise."""
+"""Coupled outputs by an inverse for each: systems as they are defined, and fits without noise."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fenchel.features import KernelRows
 from fenchel.kernels import Computed, Matern
 from fenchel.losses import Pinball
 from fenchel.problem import Problem
-from fenchel.solvers import Newton, WarmStart, newton_system, output_factors
+from fenchel.solvers import Newton, WarmStart, newton_system, output_inverses
 from fenchel.solvers.kept_factor import Unknowns
 from fenchel.solvers.loop import Loop
 from fenchel.solvers.newton_system import Kinks, solver_in_kinks
-from fenchel.solvers.output_factors import OutputFactors, pays
+from fenchel.solvers.output_inverses import ByOutputs, OutputInverses, Stiffness, pays
 from fenchel.solvers.smo import ascend
 from fenchel.solvers.working_sets import OnSets
 
@@ -48,6 +48,10 @@ def system(unknowns):
     return np.eye(len(sizes)) + Matern(1.0)(X[unknowns.rows]) * outputs * sizes
 
 
+def solver_of(unknowns):
+    return OutputInverses(unknowns.problem, Stiffness.of(unknowns).shared).solver(unknowns)
+
+
 CASES = {
     "all": {},
     "computed": {"computed": True, "missing": 4},
@@ -64,18 +68,40 @@ def test_systems_are_solved_as_defined(name):
     unknowns = unknowns_of(**CASES[name])
     right = np.random.default_rng(1).normal(size=(len(unknowns.rows), 4))
     expected = np.linalg.solve(system(unknowns), right)
-    found = OutputFactors(unknowns).solve(right)
+    found = solver_of(unknowns)(right)
     assert np.abs(found - expected).max() <= 1e-7 * np.abs(expected).max()
 
 
 def test_when_it_pays():
     assert pays(unknowns_of())
     assert pays(unknowns_of(missing=20))
-    assert not pays(unknowns_of(missing=150))
-    assert not pays(unknowns_of(ratio=1e4))  # conjugate gradients take too long
-    one = unknowns_of(coupling=np.eye(1))
-    rows = np.arange(N)
-    assert not pays(Unknowns(one.problem, rows, np.zeros(N, int), np.ones(N)))
+    assert not pays(unknowns_of(missing=90))
+    assert pays(unknowns_of(missing=90), kept=True)
+    assert not pays(unknowns_of(missing=150), kept=True)
+    ratio = Stiffness.of(unknowns_of(ratio=1e4)).ratio
+    assert ratio == pytest.approx(1e4)
+    assert not pays(unknowns_of(), ratio)  # conjugate gradients take too long
+
+
+def test_inverses_are_kept_while_the_stiffness_stays(sizes_of_factors, monkeypatch):
+    monkeypatch.setattr(output_inverses, "LEAST_KINKS", 100)
+    right = np.random.default_rng(1).normal(size=(3 * N, 2))
+    first = unknowns_of()
+    weight = np.linspace(1.0, 4.0, N)
+    problem = Problem(first.problem.loss, first.problem.design, X[:, :1], weight, 1e-3)
+    outputs = ByOutputs(problem)
+    stiff = np.sqrt(weight)
+    for step, missing, factors in ((2.0, 20, 3), (2.0, 31, 3), (2.0, 0, 3), (3.0, 8, 6)):
+        unknowns = unknowns_of(missing=missing, without_row=missing == 20)
+        sizes = step * stiff[unknowns.rows] * np.ones(len(unknowns.rows))
+        unknowns = unknowns._replace(problem=problem, sizes=sizes)
+        solve = outputs.solver(unknowns.rows, unknowns.vectors)
+        assert sizes_of_factors == factors * [N]
+        expected = np.linalg.solve(system(unknowns), right[: len(sizes)])
+        np.testing.assert_allclose(solve(right[: len(sizes)]), expected, rtol=1e-7, atol=1e-9)
+    one = Problem(Pinball(0.5), Gram(Matern(1.0)(X), np.eye(1)), X[:, :1], np.ones(N), 1e-3)
+    monkeypatch.setattr(output_inverses, "LEAST_KINKS", 10)
+    assert ByOutputs(one).solver(np.arange(N), np.ones((N, 1))) is None
 
 
 @pytest.fixture
@@ -92,7 +118,7 @@ def sizes_of_factors(monkeypatch):
 
 
 def test_newton_asks_for_them_and_does_without(sizes_of_factors, monkeypatch):
-    monkeypatch.setattr(newton_system, "LEAST_KINKS", 100)
+    monkeypatch.setattr(output_inverses, "LEAST_KINKS", 100)
     unknowns = unknowns_of(missing=5)
     kinks = np.zeros((N, 3))
     kinks[unknowns.rows, unknowns.outputs] = unknowns.sizes**2
@@ -101,10 +127,9 @@ def test_newton_asks_for_them_and_does_without(sizes_of_factors, monkeypatch):
     expected = np.linalg.solve(system(unknowns), right)
     np.testing.assert_allclose(solver_in_kinks(*arguments)(right), expected, rtol=1e-6, atol=1e-9)
     assert sizes_of_factors == [N, N, N]
-    monkeypatch.setattr(output_factors, "_MOST_STEPS", 0)
+    monkeypatch.setattr(output_inverses, "_MOST_STEPS", 0)
     with pytest.raises(LinAlgError, match="do not end"):
-        OutputFactors(unknowns).solve(right)
-    monkeypatch.setattr(newton_system, "pays", lambda unknowns: True)
+        solver_of(unknowns)(right)
     np.testing.assert_allclose(solver_in_kinks(*arguments)(right), expected, rtol=1e-6, atol=1e-9)
     assert sizes_of_factors[-1] == len(unknowns.rows)
 

@@ -1,0 +1,204 @@
+r"""Systems of coupled outputs where most coordinates are kinks: an inverse for each output.
+
+With B = Q diag(λ) Qᵀ the matrix of the outputs and a stiffness d_i that the outputs of a row
+share,
+
+.. math:: D^{-1} \otimes I + K \otimes B
+          = (I \otimes Q) \operatorname{diag}_j (D^{-1} + \lambda_j K) (I \otimes Q^\top),
+
+so p inverses of n rows take the place of a factor of n p: a pᵗʰ of the memory, and some p²ᵗʰ of
+the time. Coordinates that are no kinks are held at zero by a border. Which these are changes with
+every Newton step, and the inverses do not as long as the stiffness is that of the step before.
+Where the stiffness differs among the outputs of a row, as for expectiles, the same with a mean is
+what conjugate gradients are preconditioned by: their steps depend on the largest ratio of the two,
+and on nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from fenchel._memory import empty
+from fenchel._typing import FloatArray, IntArray
+from fenchel.design import Factored, KernelValues
+from fenchel.problem import Problem
+from fenchel.solvers.kept_factor import Solve, Unknowns, conjugate_gradients
+
+_TOL = 1e-10
+"""Of a solution, in the norm that the preconditioner makes. With 1e-8, fits of 283 rows and five
+levels to a gap of 1e-4 took up to six times as many Newton steps; with 1e-11, as many."""
+_MOST_STEPS = 60
+_NO_VALUE = 1e-14  # eigenvalues of B below this share of the largest are rounding errors
+_SAME = 1e-9  # relative change of a stiffness that is none
+LEAST_KINKS = 300
+"""Kinks from which on a factor of their own costs more than what is not counted here."""
+_PAYS = 0.5  # share of the cost of one factor for all; what is not counted costs as much
+_STEPS_TO_COME = 4  # with the same stiffness, on average; between changes there are some ten
+
+
+class Stiffness(NamedTuple):
+    """How stiff kinks are, by rows."""
+
+    shared: FloatArray
+    """Of the outputs of each row, (n,): the geometric middle; that of others without a kink."""
+    ratio: float
+    """Largest ratio of two of one row."""
+
+    @classmethod
+    def of(cls, unknowns: Unknowns) -> Stiffness:
+        """Stiffness of the rows of some kinks."""
+        weight = unknowns.problem.weight
+        least, most = np.full(len(weight), np.inf), np.zeros(len(weight))
+        np.minimum.at(least, unknowns.rows, unknowns.sizes)
+        np.maximum.at(most, unknowns.rows, unknowns.sizes)
+        known = most > 0.0
+        middle = least[known] * most[known]
+        usual = np.median(middle / weight[known])  # as most losses have one slope at their kinks
+        shared = usual * np.where(weight > 0.0, weight, 1.0)
+        shared[known] = middle
+        return cls(shared, float((most[known] / least[known]).max()) ** 2)
+
+
+def pays(unknowns: Unknowns, ratio: float = 1.0, kept: bool = False) -> bool:
+    """Whether inverses of single outputs cost less than one factor for all kinks.
+
+    ``kept`` says whether there are inverses already.
+    """
+    n, p = unknowns.problem.n_rows, unknowns.problem.n_outputs
+    kinks = len(unknowns.rows)
+    missing = n * p - kinks
+    steps = 0.0 if ratio < 1.0 + _TOL else 0.5 * np.sqrt(ratio) * np.log(2.0 / _TOL)
+    cost = missing**3 / 3 + 4.0 * (1.0 + steps) * p * (p + 1) * n**2
+    if not kept:  # one that differs in a row changes with its kinks, so is of use only once
+        cost += p * n**3 / (_STEPS_TO_COME if steps == 0.0 else 1)
+    return steps < _MOST_STEPS and cost <= _PAYS * kinks**3 / 3
+
+
+class ByOutputs:
+    """Solver of systems of one problem, which keeps inverses as long as they hold."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._kept: OutputInverses | None = None
+
+    def solver(self, rows: IntArray, vectors: FloatArray) -> Solve | None:
+        """What solves with I + U Uᵀ; None where a factor for all kinks costs less.
+
+        Raises LinAlgError, as its result does, if rounding errors prevent that.
+        """
+        if len(rows) < LEAST_KINKS or self._problem.n_outputs == 1:
+            return None
+        if not self._problem.design.is_gram:
+            return None
+        unknowns = Unknowns.of(self._problem, rows, vectors)
+        stiffness = Stiffness.of(unknowns)
+        if self._kept is not None and not self._kept.hold(unknowns, stiffness):
+            self._kept = None  # its memory is free before there are others
+        if not pays(unknowns, stiffness.ratio, self._kept is not None):
+            return None
+        if self._kept is None:
+            self._kept = OutputInverses(self._problem, stiffness.shared)
+        return self._kept.solver(unknowns)
+
+
+class OutputInverses:
+    """Inverses of D⁻¹ + λ_j K for a stiffness D, by which systems of any kinks are solved.
+
+    Raises LinAlgError if rounding errors prevent a factorization.
+    """
+
+    def __init__(self, problem: Problem, shared: FloatArray) -> None:
+        self._problem, self._shared = problem, shared
+        values, basis = np.linalg.eigh(problem.design.output_matrix)
+        positive = values > _NO_VALUE * values[-1]
+        self._values, self._basis, self._rest = values[positive], basis[:, positive], None
+        if not positive.all():
+            self._rest = basis[:, ~positive] @ basis[:, ~positive].T
+        self._inverses = empty((len(self._values), len(shared), len(shared)))
+        for value, inverse in zip(self._values, self._inverses, strict=True):
+            factor = _factored(problem.design.kernel_values, 1.0 / (value * shared))
+            np.divide(factor.inverse(), value, out=inverse)
+
+    def hold(self, unknowns: Unknowns, stiffness: Stiffness) -> bool:
+        """Whether the stiffness of all rows with kinks is that of these inverses."""
+        rows, shared = unknowns.rows, stiffness.shared
+        change = np.abs(shared[rows] - self._shared[rows])
+        return bool((change <= _SAME * shared[rows]).all())
+
+    def solver(self, unknowns: Unknowns) -> Solve:
+        """What solves with I + U Uᵀ for U of some kinks."""
+        p, sizes = self._problem.n_outputs, unknowns.sizes[:, None]
+        kinks = unknowns.outputs, unknowns.rows
+        is_kink = np.zeros((p, self._problem.n_rows), bool)
+        is_kink[kinks] = True
+        missing = np.nonzero(~is_kink)
+        corner = self._among(*missing)
+
+        def precondition(right: FloatArray) -> FloatArray:
+            whole = np.zeros((*is_kink.shape, right.shape[1]))
+            whole[kinks] = right / sizes
+            found = self._times(whole)
+            if len(missing[0]):
+                whole[...] = 0.0
+                whole[missing] = cho_solve(corner, found[missing], check_finite=False)
+                found -= self._times(whole)
+            return np.asarray(found[kinks] / sizes)
+
+        def solve(right: FloatArray) -> FloatArray:
+            found, steps = conjugate_gradients(
+                unknowns.times, precondition, right, _TOL, _MOST_STEPS
+            )
+            if steps == _MOST_STEPS:
+                raise LinAlgError("conjugate gradients do not end: rounding errors")
+            return found
+
+        return solve
+
+    def _among(self, outputs: IntArray, rows: IntArray) -> Any:
+        """Factor of the inverse for all coordinates, of some of them alone."""
+        pairs = np.einsum("aj,bj->abj", self._basis, self._basis)
+        matrix = np.empty((len(rows),) * 2, order="F")
+        _fill_among(self._inverses, pairs, rows, outputs, matrix)
+        if self._rest is not None:
+            same = np.equal.outer(rows, rows) * self._shared[rows]
+            matrix += self._rest[np.ix_(outputs, outputs)] * same
+        return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+
+    def _times(self, right: FloatArray) -> FloatArray:
+        """The inverse for all coordinates, times (p, n, m)."""
+        p, n, m = right.shape
+        flat = right.reshape(p, n * m)
+        turned = np.dot(self._basis.T, flat).reshape(-1, n, m)
+        found = np.dot(self._basis, np.matmul(self._inverses, turned).reshape(-1, n * m))
+        if self._rest is not None:
+            found += np.dot(self._rest, flat) * np.repeat(self._shared, m)
+        return found.reshape(right.shape)
+
+
+def _factored(kernel: KernelValues, shift: FloatArray) -> Factored:
+    """The factor of K + diag(shift); stored values stay as they are."""
+    matrix = kernel.matrix
+    if matrix is None:
+        return kernel.factored(shift)
+    return Factored(np.array(matrix, np.float64, order="C")).factor(shift)
+
+
+@njit(cache=True, nogil=True)
+def _fill_among(
+    inverses: FloatArray,
+    pairs: FloatArray,
+    rows: IntArray,
+    outputs: IntArray,
+    matrix: FloatArray,
+) -> None:
+    """Write the lower triangle of entries of Σ_j inverses[j] ⊗ pairs[..., j]."""
+    for b in range(rows.size):
+        for a in range(b, rows.size):
+            value = 0.0
+            for j in range(inverses.shape[0]):
+                value += inverses[j, rows[b], rows[a]] * pairs[outputs[b], outputs[a], j]
+            matrix[a, b] = value
