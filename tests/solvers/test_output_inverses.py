@@ -56,6 +56,7 @@ CASES = {
     "all": {},
     "computed": {"computed": True, "missing": 4},
     "some are missing": {"missing": 20},
+    "many are missing": {"missing": 45},
     "a row has none": {"missing": 6, "without_row": True},
     "expectiles": {"ratio": 9.0},
     "expectiles, some missing": {"ratio": 9.0, "missing": 11},

@@ -85,9 +85,11 @@ class Factored:
 
     def inverse(self) -> FloatArray:
         """Return the inverse of K + diag(d), (n, n), in a third of the time of solving for it."""
+        found = np.array(self._values.T, order="C")
         with threads_that_pay(0):
-            found = lapack.dpotri(self._values.T, lower=1)[0]
-        return np.asarray(np.tril(found) + np.tril(found, -1).T)
+            lapack.dpotri(found.T, lower=0, overwrite_c=1)
+        _mirror(found)
+        return found
 
     def inverse_among(self, rows: IntArray) -> FloatArray:
         """Return the entries of the inverse of K + diag(d) for some rows, (m, m)."""

@@ -19,9 +19,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from fenchel._compiling import njit
 from fenchel._memory import empty
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design import Factored, KernelValues
@@ -37,6 +37,7 @@ _SAME = 1e-9  # relative change of a stiffness that is none
 LEAST_KINKS = 300
 """Kinks from which on a factor of their own costs more than what is not counted here."""
 _PAYS = 0.5  # share of the cost of one factor for all; what is not counted costs as much
+_FEW = 0.2  # of the rows: an inverse takes as long as solving for a third, and is of use again
 _STEPS_TO_COME = 4  # with the same stiffness, on average; between changes there are some ten
 
 
@@ -74,7 +75,8 @@ def pays(unknowns: Unknowns, ratio: float = 1.0, kept: bool = False) -> bool:
     steps = 0.0 if ratio < 1.0 + _TOL else 0.5 * np.sqrt(ratio) * np.log(2.0 / _TOL)
     cost = missing**3 / 3 + 4.0 * (1.0 + steps) * p * (p + 1) * n**2
     if not kept:  # one that differs in a row changes with its kinks, so is of use only once
-        cost += p * n**3 / (_STEPS_TO_COME if steps == 0.0 else 1)
+        made = p * n**2 * (n / 3 + min(missing, 2 * n / 3))
+        cost += made / (_STEPS_TO_COME if steps == 0.0 else 1)
     return steps < _MOST_STEPS and cost <= _PAYS * kinks**3 / 3
 
 
@@ -108,6 +110,8 @@ class ByOutputs:
 class OutputInverses:
     """Inverses of D⁻¹ + λ_j K for a stiffness D, by which systems of any kinks are solved.
 
+    They are factors as long as few rows have a coordinate that is no kink.
+
     Raises LinAlgError if rounding errors prevent a factorization.
     """
 
@@ -118,10 +122,9 @@ class OutputInverses:
         self._values, self._basis, self._rest = values[positive], basis[:, positive], None
         if not positive.all():
             self._rest = basis[:, ~positive] @ basis[:, ~positive].T
-        self._inverses = empty((len(self._values), len(shared), len(shared)))
-        for value, inverse in zip(self._values, self._inverses, strict=True):
-            factor = _factored(problem.design.kernel_values, 1.0 / (value * shared))
-            np.divide(factor.inverse(), value, out=inverse)
+        self._inverses: FloatArray | None = None
+        kernel = problem.design.kernel_values
+        self._factors = [_factored(kernel, 1.0 / (value * shared)) for value in self._values]
 
     def hold(self, unknowns: Unknowns, stiffness: Stiffness) -> bool:
         """Whether the stiffness of all rows with kinks is that of these inverses."""
@@ -136,6 +139,9 @@ class OutputInverses:
         is_kink = np.zeros((p, self._problem.n_rows), bool)
         is_kink[kinks] = True
         missing = np.nonzero(~is_kink)
+        some = np.count_nonzero(~is_kink.all(axis=0))
+        if self._inverses is None and some > _FEW * self._problem.n_rows:
+            self._invert()
         corner = self._among(*missing)
 
         def precondition(right: FloatArray) -> FloatArray:
@@ -158,11 +164,23 @@ class OutputInverses:
 
         return solve
 
+    def _invert(self) -> None:
+        """Replace the factors by inverses."""
+        n = len(self._shared)
+        self._inverses = empty((len(self._values), n, n))
+        for value, inverse in zip(self._values, self._inverses, strict=True):
+            np.divide(self._factors.pop(0).inverse(), value, out=inverse)
+
     def _among(self, outputs: IntArray, rows: IntArray) -> Any:
         """Factor of the inverse for all coordinates, of some of them alone."""
         pairs = np.einsum("aj,bj->abj", self._basis, self._basis)
         matrix = np.empty((len(rows),) * 2, order="F")
-        _fill_among(self._inverses, pairs, rows, outputs, matrix)
+        inverses, place = self._inverses, rows
+        if inverses is None:
+            few, place = np.unique(rows, return_inverse=True)
+            inverses = np.array([factor.inverse_among(few) for factor in self._factors])
+            inverses /= self._values[:, None, None]
+        _fill_among(inverses, pairs, place, outputs, matrix)
         if self._rest is not None:
             same = np.equal.outer(rows, rows) * self._shared[rows]
             matrix += self._rest[np.ix_(outputs, outputs)] * same
@@ -173,7 +191,12 @@ class OutputInverses:
         p, n, m = right.shape
         flat = right.reshape(p, n * m)
         turned = np.dot(self._basis.T, flat).reshape(-1, n, m)
-        found = np.dot(self._basis, np.matmul(self._inverses, turned).reshape(-1, n * m))
+        if self._inverses is not None:
+            turned = np.matmul(self._inverses, turned)
+        else:
+            for j, factor in enumerate(self._factors):
+                turned[j] = factor.solve_once(turned[j]) / self._values[j]
+        found = np.dot(self._basis, turned.reshape(-1, n * m))
         if self._rest is not None:
             found += np.dot(self._rest, flat) * np.repeat(self._shared, m)
         return found.reshape(right.shape)
