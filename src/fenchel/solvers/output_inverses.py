@@ -16,15 +16,16 @@ and on nothing else.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, lapack
 
 from fenchel._compiling import njit
 from fenchel._memory import empty
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design import Factored, KernelValues
+from fenchel.design.tiled import factor_lower, multiplied
 from fenchel.problem import Problem
 from fenchel.solvers.kept_factor import Solve, Unknowns, conjugate_gradients
 
@@ -150,14 +151,15 @@ class OutputInverses:
             found = self._times(whole)
             if len(missing[0]):
                 whole[...] = 0.0
-                whole[missing] = cho_solve(corner, found[missing], check_finite=False)
+                whole[missing] = lapack.dpotrs(corner, found[missing], lower=1)[0]
                 found -= self._times(whole)
             return np.asarray(found[kinks] / sizes)
 
+        def times(right: FloatArray) -> FloatArray:  # beside a factor are the kernel values
+            return unknowns.times(right, self._factors[0].product if self._factors else None)
+
         def solve(right: FloatArray) -> FloatArray:
-            found, steps = conjugate_gradients(
-                unknowns.times, precondition, right, _TOL, _MOST_STEPS
-            )
+            found, steps = conjugate_gradients(times, precondition, right, _TOL, _MOST_STEPS)
             if steps == _MOST_STEPS:
                 raise LinAlgError("conjugate gradients do not end: rounding errors")
             return found
@@ -171,7 +173,7 @@ class OutputInverses:
         for value, inverse in zip(self._values, self._inverses, strict=True):
             np.divide(self._factors.pop(0).inverse(), value, out=inverse)
 
-    def _among(self, outputs: IntArray, rows: IntArray) -> Any:
+    def _among(self, outputs: IntArray, rows: IntArray) -> FloatArray:
         """Factor of the inverse for all coordinates, of some of them alone."""
         pairs = np.einsum("aj,bj->abj", self._basis, self._basis)
         matrix = np.empty((len(rows),) * 2, order="F")
@@ -184,18 +186,20 @@ class OutputInverses:
         if self._rest is not None:
             same = np.equal.outer(rows, rows) * self._shared[rows]
             matrix += self._rest[np.ix_(outputs, outputs)] * same
-        return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        if not factor_lower(matrix):
+            raise LinAlgError("the inverse of some coordinates is not positive definite")
+        return matrix
 
     def _times(self, right: FloatArray) -> FloatArray:
         """The inverse for all coordinates, times (p, n, m)."""
         p, n, m = right.shape
         flat = right.reshape(p, n * m)
         turned = np.dot(self._basis.T, flat).reshape(-1, n, m)
-        if self._inverses is not None:
-            turned = np.matmul(self._inverses, turned)
-        else:
-            for j, factor in enumerate(self._factors):
-                turned[j] = factor.solve_once(turned[j]) / self._values[j]
+        for j, value in enumerate(self._values):
+            if self._inverses is not None:
+                turned[j] = multiplied(self._inverses[j], turned[j])
+            else:
+                turned[j] = self._factors[j].solve_once(turned[j]) / value
         found = np.dot(self._basis, turned.reshape(-1, n * m))
         if self._rest is not None:
             found += np.dot(self._rest, flat) * np.repeat(self._shared, m)
