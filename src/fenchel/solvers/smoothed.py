@@ -69,7 +69,7 @@ def fit_smoothed(
         if guess[1].value <= point.value:  # of nearly singular systems it may be anywhere
             inner, point = guess
     tolerance = tol * problem.baseline / problem.alpha
-    point, n_steps = inner.minimize(point, tolerance, max_steps)
+    point, n_steps, _ = inner.minimize(point, tolerance, max_steps)
     assert point.residual is not None
     return Smoothed(
         point.dual,
