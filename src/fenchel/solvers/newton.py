@@ -55,8 +55,9 @@ class Newton(CheckedWhenMade):
         \quad r_i = y_i - S V^\top \varphi_i - b,
 
     which is convex with a continuous gradient. The maximizers are the next dual vectors. Only rows
-    at a kink enter the Hessian. After each step, t is increased and ρ is decreased. The solver
-    stops when the certificate of a feasible dual point reaches ``tol``.
+    at a kink enter the Hessian. After each step, t is increased and ρ is decreased. If
+    Newton's method makes short steps, t is decreased first. The solver stops when the certificate
+    of a feasible dual point reaches ``tol``.
 
     Parameters
     ----------
