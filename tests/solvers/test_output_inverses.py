@@ -85,7 +85,7 @@ def test_when_it_pays():
 
 
 def test_inverses_are_kept_while_the_stiffness_stays(sizes_of_factors, monkeypatch):
-    monkeypatch.setattr(output_inverses, "LEAST_KINKS", 100)
+    monkeypatch.setattr(output_inverses, "_LEAST", 100)
     right = np.random.default_rng(1).normal(size=(3 * N, 2))
     first = unknowns_of()
     weight = np.linspace(1.0, 4.0, N)
@@ -101,7 +101,7 @@ def test_inverses_are_kept_while_the_stiffness_stays(sizes_of_factors, monkeypat
         expected = np.linalg.solve(system(unknowns), right[: len(sizes)])
         np.testing.assert_allclose(solve(right[: len(sizes)]), expected, rtol=1e-7, atol=1e-9)
     one = Problem(Pinball(0.5), Gram(Matern(1.0)(X), np.eye(1)), X[:, :1], np.ones(N), 1e-3)
-    monkeypatch.setattr(output_inverses, "LEAST_KINKS", 10)
+    monkeypatch.setattr(output_inverses, "_LEAST", 10)
     assert ByOutputs(one).solver(np.arange(N), np.ones((N, 1))) is None
 
 
@@ -119,7 +119,7 @@ def sizes_of_factors(monkeypatch):
 
 
 def test_newton_asks_for_them_and_does_without(sizes_of_factors, monkeypatch):
-    monkeypatch.setattr(output_inverses, "LEAST_KINKS", 100)
+    monkeypatch.setattr(output_inverses, "_LEAST", 100)
     unknowns = unknowns_of(missing=5)
     kinks = np.zeros((N, 3))
     kinks[unknowns.rows, unknowns.outputs] = unknowns.sizes**2

@@ -35,8 +35,7 @@ levels to a gap of 1e-4 took up to six times as many Newton steps; with 1e-11, a
 _MOST_STEPS = 60
 _NO_VALUE = 1e-14  # eigenvalues of B below this share of the largest are rounding errors
 _SAME = 1e-9  # relative change of a stiffness that is none
-LEAST_KINKS = 300
-"""Kinks from which on a factor of their own costs more than what is not counted here."""
+_LEAST = 300  # kinks from which on their own factor costs more than what is not counted here
 _PAYS = 0.5  # share of the cost of one factor for all; what is not counted costs as much
 _FEW = 0.2  # of the rows: an inverse takes as long as solving for a third, and is of use again
 _STEPS_TO_COME = 4  # with the same stiffness, on average; between changes there are some ten
@@ -93,7 +92,7 @@ class ByOutputs:
 
         Raises LinAlgError, as its result does, if rounding errors prevent that.
         """
-        if len(rows) < LEAST_KINKS or self._problem.n_outputs == 1:
+        if len(rows) < _LEAST or self._problem.n_outputs == 1:
             return None
         if not self._problem.design.is_gram:
             return None
