@@ -76,6 +76,8 @@ def test_systems_are_solved_as_defined(name):
 def test_when_it_pays():
     assert pays(unknowns_of())
     assert pays(unknowns_of(missing=20))
+    assert pays(unknowns_of(missing=40))
+    assert not pays(unknowns_of(missing=40), uses=1)
     assert not pays(unknowns_of(missing=90))
     assert pays(unknowns_of(missing=90), kept=True)
     assert not pays(unknowns_of(missing=150), kept=True)

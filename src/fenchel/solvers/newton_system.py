@@ -158,7 +158,7 @@ def solver_in_kinks(
     fill = problem.design.functions(rows, vectors).fill
     if kinks.jacobian.ndim > 2:
         return _by_factor(fill, len(rows))
-    outputs = ByOutputs(problem) if by_outputs is None else by_outputs
+    outputs = ByOutputs(problem, uses=1) if by_outputs is None else by_outputs
     found: Solve | None = None
     with suppress(np.linalg.LinAlgError):
         found = outputs.solver(rows, vectors)

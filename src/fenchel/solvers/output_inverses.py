@@ -39,7 +39,8 @@ _SAME = 1e-9  # relative change of a stiffness that is none
 _LEAST = 300  # kinks from which on their own factor costs more than what is not counted here
 _PAYS = 0.5  # share of the cost of one factor for all; what is not counted costs as much
 _FEW = 0.2  # of the rows: an inverse takes as long as solving for a third, and is of use again
-_STEPS_TO_COME = 4  # with the same stiffness, on average; between changes there are some ten
+STEPS_TO_COME = 4
+"""With the same stiffness, in Newton's method: between changes there are some ten."""
 
 
 class Stiffness(NamedTuple):
@@ -65,10 +66,12 @@ class Stiffness(NamedTuple):
         return cls(shared, float((most[known] / least[known]).max()) ** 2)
 
 
-def pays(unknowns: Unknowns, ratio: float = 1.0, kept: bool = False) -> bool:
+def pays(
+    unknowns: Unknowns, ratio: float = 1.0, kept: bool = False, uses: int = STEPS_TO_COME
+) -> bool:
     """Whether inverses of single outputs cost less than one factor for all kinks.
 
-    ``kept`` says whether there are inverses already.
+    ``kept`` says whether there are inverses already; new ones have so many ``uses``.
     """
     n, p = unknowns.problem.n_rows, unknowns.problem.n_outputs
     kinks = len(unknowns.rows)
@@ -77,15 +80,15 @@ def pays(unknowns: Unknowns, ratio: float = 1.0, kept: bool = False) -> bool:
     cost = missing**3 / 3 + 4.0 * (1.0 + steps) * p * (p + 1) * n**2
     if not kept:  # one that differs in a row changes with its kinks, so is of use only once
         made = p * n**2 * (n / 3 + min(missing, 2 * n / 3))
-        cost += made / (_STEPS_TO_COME if steps == 0.0 else 1)
+        cost += made / (uses if steps == 0.0 else 1)
     return steps < _MOST_STEPS and cost <= _PAYS * kinks**3 / 3
 
 
 class ByOutputs:
     """Solver of systems of one problem, which keeps inverses as long as they hold."""
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, uses: int = STEPS_TO_COME) -> None:
+        self._problem, self._uses = problem, uses
         self._kept: OutputInverses | None = None
 
     def solver(self, rows: IntArray, vectors: FloatArray) -> Solve | None:
@@ -101,7 +104,7 @@ class ByOutputs:
         stiffness = Stiffness.of(unknowns)
         if self._kept is not None and not self._kept.hold(unknowns, stiffness):
             self._kept = None  # its memory is free before there are others
-        if not pays(unknowns, stiffness.ratio, self._kept is not None):
+        if not pays(unknowns, stiffness.ratio, self._kept is not None, self._uses):
             return None
         if self._kept is None:
             self._kept = OutputInverses(self._problem, stiffness.shared)
