@@ -340,9 +340,9 @@ class Problem:
     def constant(self) -> Certified:
         """Return the best constant and the dual point zero, in less time than :meth:`certify`."""
         dual, offset = empty((self.n_rows, self.n_outputs)), self.best_constant
-        dual[...] = 0.0
 
         def conjugate(rows: slice) -> tuple[float]:
+            dual[rows] = 0.0
             return (float(np.dot(self.share[rows], self.loss.at(rows).conjugate(dual[rows]))),)
 
         lower = 0.0 - float(self.design.blocks.sum(conjugate)[0])

@@ -114,6 +114,12 @@ def test_contract_in_other_units(loss, scale):
     check_loss(loss, sizes(loss)[-1], scale=scale, random_state=1)
 
 
+@pytest.mark.parametrize("seed", [0, 11, 21, 55])
+def test_contract_of_five_levels_whatever_the_seed(seed):
+    """A random search alone ended above the lowest loss near a residual, for these of 100."""
+    check_loss(Pinball([0.1, 0.3, 0.5, 0.7, 0.9]), 5, scale=1e8, random_state=seed)
+
+
 def test_every_loss_is_registered():
     public = [getattr(losses, each) for each in losses.__all__]
     classes = {cls for cls in public if isinstance(cls, type) and issubclass(cls, Loss)} - {Loss}

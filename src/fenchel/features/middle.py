@@ -6,11 +6,13 @@ on threads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from fenchel._threads import in_threads
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design import RowBlocks, distinct_rows
 from fenchel.kernels import SparsePoints
@@ -35,7 +37,8 @@ class Middle:
     def distance(self) -> FloatArray:
         """Squared distance of each row from the middle, (n,)."""
         X = self.X
-        sample = distinct_rows(X, X[:, :0], np.ones(len(X)), _SAMPLE, exact=False)[1]
+        each = np.broadcast_to(1.0, len(X))
+        sample = distinct_rows(X, X[:, :0], each, _SAMPLE, exact=False)[1]
         size = np.abs(sample).max(axis=0)
         size[size == 0.0] = 1.0
         sample = sample / size  # squares of large numbers overflow
@@ -54,12 +57,17 @@ class Middle:
         """Return values that distinguish these rows, (m, k)."""
         return np.asarray(self.X[some])
 
-    def nearest(self, some: IntArray) -> int:
-        """Return the nearest of these rows; among ties, the first in lexicographic order."""
-        if len(some) == 1:
-            return int(some[0])
-        distance = self.distance[some]
-        some = some[distance <= (1.0 + _SAME) * distance.min()]
+    def nearest(self, parts: Sequence[IntArray]) -> int:
+        """Return the nearest row of these parts; among ties, the first in lexicographic order."""
+        if len(parts) == len(parts[0]) == 1:
+            return int(parts[0][0])
+        distance = self.distance
+
+        def nearest_ones(some: IntArray) -> IntArray:
+            mine = distance[some]
+            return some[mine <= (1.0 + _SAME) * mine.min()]
+
+        some = nearest_ones(np.concatenate(in_threads(nearest_ones, parts)))
         table = self.told(some)
         for j in range(table.shape[1]):
             first = table[:, j] == table[:, j].min()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numba.extending import register_jitable
 
+from fenchel._threads import in_threads
 from fenchel._typing import FloatArray, IntArray
 from fenchel.features.gram import Gram
 
@@ -53,18 +54,18 @@ def largest(
 ) -> int | None:
     """Row of the largest residual above ``level``; among ties, the one nearest the middle.
 
-    ``sizes`` are the largest residuals of blocks of rows, from :func:`extremes`.
+    ``sizes`` are the largest residuals of the blocks of rows, from :func:`extremes`.
     """
     least, size = level if isinstance(level, float) else 0.0, max(sizes)
     if size <= least:
         return None
     cut = least_tied(gram.largest, size, least)
-    near = [
-        rows.start + np.flatnonzero(_above(left[rows], level, rows) >= cut)
-        for rows, most in zip(blocks, sizes, strict=True)
-        if most >= cut
-    ]
-    return gram.middle.nearest(near[0] if len(near) == 1 else np.concatenate(near))
+    tied = [rows for rows, most in zip(blocks, sizes, strict=True) if most >= cut]
+
+    def near(rows: slice) -> IntArray:
+        return rows.start + np.flatnonzero(_above(left[rows], level, rows) >= cut)
+
+    return gram.middle.nearest(in_threads(near, tied))
 
 
 def candidates(gram: Gram, left: FloatArray, level: float | FloatArray, number: int) -> IntArray:

@@ -436,9 +436,12 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
             np.multiply(problem.weight[rows, None], solution.dual[rows], out=dual[rows])
             return rows.start + np.flatnonzero(np.dot(np.abs(dual[rows]), ones))
 
-        found = np.concatenate(design.blocks.map(carrying))
-        self.support_ = self._kept[found]
-        self.dual_coef_ = dual if len(found) == len(dual) else dual[found]
+        found = design.blocks.map(carrying)
+        if sum(map(len, found)) == len(dual):
+            self.support_, self.dual_coef_ = self._kept.copy(), dual
+        else:
+            some = np.concatenate(found)
+            self.support_, self.dual_coef_ = self._kept[some], dual[some]
         coupled = design.coupling is not None
         self.coupling_ = design.output_matrix if coupled else np.eye(problem.n_outputs)
         weights = design.feature_weights(solution.weights)

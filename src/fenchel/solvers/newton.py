@@ -231,11 +231,10 @@ class _Run:
                 self.loop.reason = _ROUNDED
 
     def _coarse(self) -> tuple[FloatArray, FloatArray]:
-        """Weights and offset of a seeded sample of the rows: a start near the solution."""
+        """Weights and offset of a sample of the rows, one of each part: near the solution."""
         n = self.problem.n_rows
-        size = min(n // 16, _MOST_COARSE_ROWS)
-        rows = np.random.default_rng(0).choice(n, size, replace=False)
-        sample = self.problem.subset(np.sort(rows))
+        ends = np.linspace(0, n, min(n // 16, _MOST_COARSE_ROWS) + 1).astype(np.intp)
+        sample = self.problem.subset(np.random.default_rng(0).integers(ends[:-1], ends[1:]))
         solution = Newton(tol=_COARSE_TOL, max_iter=self.solver.max_iter).solve(sample)
         return solution.weights, solution.offset
 

@@ -21,6 +21,8 @@ from fenchel.testing._saying import about, bad_rows, require, require_shape, sho
 from fenchel.testing._sensitivity import check_sensitivity
 from fenchel.testing._trial import ROWS, STEPS, TOL, Trial
 
+_SPLITTINGS = 300  # steps
+
 
 def check_loss(
     loss: Loss, n_outputs: int | None = None, *, scale: float = 1.0, random_state: int = 0
@@ -328,9 +330,9 @@ def _check_insensitive(trial: Trial, wide: Trial, epsilon: float) -> None:
             f"{show(dual[i])} it is {float(found[i]):.9g} instead of {float(truth[i]):.9g}"
         )
     residual = trial.points(6, trial.scale, -0.3, 1.0)
-    value = insensitive.value(residual)
-    for row, mine in zip(residual, value, strict=True):
-        _, lowest = _lowest_near(loss.value, row, epsilon, trial.random)
+    value, near = insensitive.value(residual), _lowest_by_splitting(trial, residual, epsilon)
+    for row, start, mine in zip(residual, near, value, strict=True):
+        _, lowest = _lowest_near(loss.value, row, epsilon, trial.random, start=start)
         unit = float(loss.value(row[None])[0]) + trial.slope * epsilon
         slack = (1e-8 if p == 1 else 1e-3 if p <= 3 else 1e-2) * unit
         require(
@@ -347,10 +349,16 @@ def _lowest_near(
     random: np.random.Generator,
     candidates: int = 100,
     accuracy: float = 1e-9,
+    start: FloatArray | None = None,
 ) -> tuple[FloatArray, float]:
-    """Minimum of a convex function in a ball, by random search in shrinking neighbourhoods."""
+    """Minimum of a convex function in a ball, by random search in shrinking neighbourhoods.
+
+    It begins at the centre, or at another point of the ball that is lower.
+    """
     p, n = len(centre), candidates * len(centre)
     best, lowest, reach = np.zeros(p), float(function(centre[None])[0]), 2.0 * radius
+    if start is not None and (there := float(function(start[None])[0])) < lowest:
+        best, lowest = start - centre, there
     while reach > accuracy * radius:
         moves = random.standard_normal((n, p))
         moves *= reach * random.random((n, 1)) / np.linalg.norm(moves, axis=1, keepdims=True)
@@ -362,3 +370,19 @@ def _lowest_near(
             best, lowest = moves[winner], float(values[winner])
         reach *= 0.7
     return centre + best, lowest
+
+
+def _lowest_by_splitting(trial: Trial, centres: FloatArray, radius: float) -> FloatArray:
+    """Points of balls where a loss is nearly lowest, by Douglas and Rachford's method.
+
+    In five dimensions a random search alone ends too high at one centre of some hundred.
+    """
+    loss, step = trial.loss, trial.step
+    point = best = centres
+    for _ in range(_SPLITTINGS):
+        move = point - centres
+        length = np.linalg.norm(move, axis=1, keepdims=True)
+        best = centres + move / np.maximum(length / radius, 1.0)
+        other = 2.0 * best - point
+        point = point + other - loss.conjugate_prox(step * other, step) / step - best
+    return best
