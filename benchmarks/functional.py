@@ -140,7 +140,8 @@ def _paths() -> list[Row]:
             prepared, known, turns = model.prepare(*sample), [], 0
             for kappa in KAPPAS:
                 model.set_params(kappa=kappa)
-                known.append((kappa, model.fit_prepared(prepared, _ahead(kappa, known[-2:]))))
+                start = _ahead(kappa, known)
+                known = [*known[-1:], (kappa, model.fit_prepared(prepared, start))]
                 turns += model.n_iter_
             path = time.perf_counter() - started
             cold, cold_turns = [], 0
@@ -164,4 +165,7 @@ def _ahead(kappa: float, known: list[tuple[float, np.ndarray]]) -> np.ndarray | 
         return known[0][1] if known else None
     (first, before), (second, last) = known
     share = min((kappa - second) / (second - first), 2.0)
-    return last + share * (last - before)
+    point = last - before
+    point *= share
+    point += last
+    return point

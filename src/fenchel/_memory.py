@@ -35,25 +35,33 @@ class Memory:
     """Arrays that own memory, each of which is free while nobody has a view of it."""
 
     def __init__(self) -> None:
-        self._owners: list[FloatArray] = []
+        self._owners: dict[int, list[FloatArray]] = {}  # by their sizes
         self._lock = Lock()
 
     def __len__(self) -> int:
-        return len(self._owners)
+        return sum(map(len, self._owners.values()))
 
     def view(self, size: int) -> FloatArray:
         """Of memory that is free, else of new memory."""
         with self._lock:
-            owners = self._owners
-            for k in range(len(owners)):
-                if owners[k].size == size and _holders(owners, k) == _FREE:
-                    return owners[k].view()
-            if len(owners) >= _MOST:  # of sizes that did not come back
-                for k in reversed(range(len(owners))):
-                    if _holders(owners, k) == _FREE:
-                        del owners[k]
-            owners.append(np.empty(size))
-            return owners[-1].view()
+            mine = self._owners.setdefault(size, [])
+            for k in range(len(mine)):
+                if _holders(mine, k) == _FREE:
+                    return mine[k].view()
+            if len(self) >= _MOST:  # of sizes that did not come back
+                self._let_go()
+                mine = self._owners.setdefault(size, [])
+            mine.append(np.empty(size))
+            return mine[-1].view()
+
+    def _let_go(self) -> None:
+        """Leave only what somebody holds."""
+        for size, owners in list(self._owners.items()):
+            for k in reversed(range(len(owners))):
+                if _holders(owners, k) == _FREE:
+                    del owners[k]
+            if not owners:
+                del self._owners[size]
 
 
 class reused_memory:

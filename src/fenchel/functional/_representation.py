@@ -14,7 +14,6 @@ from fenchel._typing import FloatArray
 from fenchel.design import Design, Gram, Masked
 from fenchel.design.base import Spectrum, in_order
 from fenchel.estimator import KeptRows
-from fenchel.features import FeatureMap
 from fenchel.functional.curves import Curves
 from fenchel.losses import Loss, curve_loss
 from fenchel.problem import Problem
@@ -209,13 +208,14 @@ def outputs_of(name: str, curves: Curves, kernel: FloatArray, n_components: int 
 class Represented:
     """Outputs in their coordinates, and the rows for them."""
 
-    def __init__(self, outputs: Outputs, feature_map: FeatureMap, features: FloatArray) -> None:
+    def __init__(self, outputs: Outputs, inputs: KeptRows) -> None:
+        features = inputs.features
         values, vectors = outputs.spectrum
         kept = values > np.finfo(float).eps * values[-1]  # the rest are rounding errors
         self._inverse = vectors[:, kept] / np.sqrt(values[kept])
         coupling = vectors[:, kept] * np.sqrt(values[kept])
-        self.outputs = outputs
-        self._rows = self._complete = feature_map.design(features, coupling)
+        self.outputs, self._inputs = outputs, inputs
+        self._rows = self._complete = inputs.feature_map.design(features, coupling)
         if self._rows.features is not None and 2 * features.shape[1] >= len(features):
             # products with Φ Φᵀ cost no more than those with Φᵀ, S, Sᵀ and Φ in turn
             self._complete = Gram(features @ features.T, coupling)
@@ -231,8 +231,13 @@ class Represented:
         eigenvalues, vectors = self.outputs.spectrum
         return (vectors * eigenvalues) @ vectors.T
 
+    @cached_property
+    def _as_new(self) -> FloatArray:
+        """Features of the rows as those of new rows, the same for all fits of a path."""
+        return self._inputs.as_new()
+
     def as_stored(
-        self, problem: Problem, solution: Solution, inputs: KeptRows, tol: float
+        self, problem: Problem, solution: Solution, tol: float
     ) -> tuple[Solution, FloatArray]:
         """The solution with the objective of the model as new rows meet it, and that model.
 
@@ -244,13 +249,13 @@ class Represented:
         model = self.outputs.kernel_weights(coefficients)
         if not self._complete.is_gram:
             lengths = np.linalg.norm(solution.weights, axis=1, keepdims=True)
-            if not inputs.far_weights(self._longest * lengths, problem.targets):
+            if not self._inputs.far_weights(self._longest * lengths, problem.targets):
                 return solution, model
         weights = coefficients @ self._between
         by_rows = self._complete.is_gram and self._rows.features is not None
-        if not by_rows and not inputs.far_weights(weights, problem.targets):
+        if not by_rows and not self._inputs.far_weights(weights, problem.targets):
             return solution, model
-        values = inputs.as_new() @ weights
+        values = self._as_new @ weights
         if self.outputs.mask is not None:
             values *= self.outputs.mask
         return judged_again(solution, problem.objective(solution.weights, values), tol), model

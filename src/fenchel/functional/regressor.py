@@ -322,7 +322,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         key = (name, self.n_components)
         if key not in prepared.represented:
             outputs = outputs_of(name, curves, prepared.between, self.n_components)
-            made = Represented(outputs, inputs.feature_map, inputs.features)
+            made = Represented(outputs, inputs)
             prepared.represented[key] = made
         return prepared.represented[key]
 
@@ -365,7 +365,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         self.alpha_, self.norm_ = problem.alpha, problem.norm(solution.weights)
         made = self._represented(prepared, choice)
         self.kappa_, self.epsilon_ = choice.kappa, choice.epsilon
-        solution, weights = made.as_stored(problem, solution, prepared.inputs, self._tolerance)
+        solution, weights = made.as_stored(problem, solution, self._tolerance)
         self._keep_map(prepared.inputs, named=True, stacklevel=7)
         self._warn_of_components(prepared)
         self._keep(prepared, made, problem, solution)

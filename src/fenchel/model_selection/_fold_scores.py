@@ -170,7 +170,10 @@ class _Line:
             return start
         (t0, before), (t1, last) = self._known
         share = min((value - t1) / (t1 - t0), 2.0) if t1 != t0 else 0.0
-        return last + share * (last - before)
+        point = last - before
+        point *= share
+        point += last
+        return point
 
 
 def scores_of_fold(
