@@ -25,7 +25,7 @@ from fenchel.solvers import ClosedForm, Solution, Splitting, WarmStart
 SELECTION_TOL = 1e-2
 """Gap over the objective: for small λ this is small beside that of the best constant. With 3e-3,
 six searches took 1.3 to 1.8 times as long, and test errors were the same to 0.13 %; with 3e-2
-they were to 0.8 %."""
+they were to 0.8 %. Where validation errors are flat more may change, see the end of the page."""
 SMALL = 1e-2
 """The same in units of the best constant's, where no objective is known."""
 HALF = 0.5
