@@ -170,7 +170,7 @@ class _Line:
             return start
         (t0, before), (t1, last) = self._known
         share = min((value - t1) / (t1 - t0), 2.0) if t1 != t0 else 0.0
-        point = last - before
+        point = last - before  # then in place: curves take some per cent of a fit to copy
         point *= share
         point += last
         return point

@@ -21,7 +21,7 @@ from fenchel.testing._saying import about, bad_rows, require, require_shape, sho
 from fenchel.testing._sensitivity import check_sensitivity
 from fenchel.testing._trial import ROWS, STEPS, TOL, Trial
 
-_SPLITTINGS = 300  # steps
+_SPLITTINGS = 300  # none of 100 checks of five levels fails after so many; four do without them
 
 
 def check_loss(
