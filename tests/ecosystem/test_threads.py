@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, get_ident
@@ -16,7 +17,7 @@ from attacks.interrupts import differing, state
 from ecosystem.registry import CASES
 from fenchel import SVR, QuantileRegressor
 from fenchel._threads import in_threads, threads_that_pay
-from fenchel.design import RowBlocks
+from fenchel.design import Plain, RowBlocks
 from fenchel.kernels import Gaussian, Matern
 from fenchel.model_selection import GroupLassoCV, LassoCV, PathSearchCV, RidgeCV
 from fenchel.solvers import Newton
@@ -213,6 +214,27 @@ def test_sums_and_results_of_blocks_are_those_of_a_loop():
     np.testing.assert_allclose(total, values.sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(squares, (values**2).sum(), rtol=1e-12)
     assert starts == list(range(0, 1003, 4))
+
+
+@pytest.mark.parametrize(("most_parts", "most"), [(4, 8), (1, 4), (10**9, 132)])
+def test_sums_in_memory_are_not_more_than_allowed(most_parts, most):
+    blocks = RowBlocks(400, 1, most_parts)
+    blocks.block_rows = 1
+    with threadpool_limits(2, user_api="blas"):
+        tracemalloc.start()
+        try:
+            (total,) = blocks.sum(lambda rows: (np.ones((100, 100)),))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert (total == 400.0).all()
+    assert peak < (most + 0.5) * total.nbytes
+
+
+def test_large_products_of_features_and_outputs_have_fewer_partial_sums():
+    features = np.zeros((3, 4096))
+    assert Plain(features, np.eye(1024)).blocks.most_parts == 4
+    assert Plain(features, np.eye(1)).blocks.most_parts == 128
 
 
 @pytest.mark.slow

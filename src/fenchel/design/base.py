@@ -11,7 +11,7 @@ import numpy as np
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.chain import Chain, chain_of
 from fenchel.design.factored import Factored
-from fenchel.design.rows import RowBlocks
+from fenchel.design.rows import MOST_SUMS, RowBlocks
 
 Rows = slice | IntArray
 """Some of the rows: a block, or their numbers."""
@@ -120,7 +120,8 @@ class Design:
     @cached_property
     def blocks(self) -> RowBlocks:
         """The rows in blocks."""
-        return RowBlocks(self.n_rows, self.width + self.n_outputs)
+        most = MOST_SUMS // max(self.width * self.n_outputs, 1)
+        return RowBlocks(self.n_rows, self.width + self.n_outputs, most)
 
     def factored(self, shift: FloatArray) -> Factored:
         """Return the Cholesky factor of K + diag(shift), K the scalar kernel matrix of the rows.

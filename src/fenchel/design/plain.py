@@ -13,14 +13,13 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import DECOMPOSED, Coupled, Functions, Rows, Spectrum, distinct, in_order
 from fenchel.design.kernel_values import KernelColumns, Stored, fill_lower
 from fenchel.design.narrow import is_narrow, narrow_product, narrow_pull
-from fenchel.design.rows import RowBlocks
+from fenchel.design.rows import MOST_SUMS, RowBlocks
 
 _MOST_GRAM_ROWS = 6000  # 288 MB
 _FULL_RANK = 0.75
 _MANY_ROWS = 50_000  # for which it pays to load compiled loops
 _TALL = 3  # rows for each column, from which on Cholesky factorizations are faster than QR
 _NEARLY = 0.1  # norm of the error of columns, at most, for which a correction makes them exact
-_MOST_SUMS = 2**24  # 128 MB of Hessians, one for each part of the rows
 
 
 class Plain(Coupled):
@@ -134,7 +133,7 @@ class Plain(Coupled):
             add(mine, self._gathered(rows[part]), jacobian[part], self.coupling)
             return (mine,)
 
-        blocks = RowBlocks(len(rows), self.width, _MOST_SUMS // size**2)
+        blocks = RowBlocks(len(rows), self.width, MOST_SUMS // size**2)
         blocks.block_rows = self.blocks.block_rows
         hessian = blocks.sum(task)[0] if len(rows) else np.zeros((size, size))
         hessian[: r * q, r * q :] = hessian[r * q :, : r * q].T

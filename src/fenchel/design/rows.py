@@ -13,7 +13,8 @@ from fenchel._typing import FloatArray
 
 BLOCK_VALUES = 2**17  # 1 MiB of numbers: a block and its temporaries stay in cache
 _LEAST_ROWS = 2048  # fewer cost more in calls than they save in cache misses
-_MOST_PARTS = 48  # of a pass, for threads to share: however many these are
+_MOST_PARTS = 128  # of a pass, for threads to share: 16 threads wait little for the last one
+MOST_SUMS = 2**24  # 128 MiB of numbers: partial sums of a pass, in memory at once
 
 announce_compilation()  # every estimator has a design
 
@@ -34,8 +35,8 @@ class RowBlocks:
         Number of rows.
     width : int
         Number of values that are read for each row.
-    most_parts : int, default=48
-        Maximum number of partial sums in memory.
+    most_parts : int, default=128
+        Maximum number of partial sums in memory; more than 128 count as 128.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class RowBlocks:
     """
 
     def __init__(self, n_rows: int, width: int, most_parts: int = _MOST_PARTS) -> None:
-        self.n_rows, self.most_parts = n_rows, max(most_parts, 1)
+        self.n_rows, self.most_parts = n_rows, min(max(most_parts, 1), _MOST_PARTS)
         self.block_rows = max(_LEAST_ROWS, BLOCK_VALUES // max(width, 1))
 
     def __iter__(self) -> Iterator[slice]:

@@ -17,12 +17,12 @@ from scipy.linalg import lapack
 
 from fenchel._threads import in_threads, threads_that_pay
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.design.rows import RowBlocks
+from fenchel.design.rows import MOST_SUMS, RowBlocks
 
 _TILE = 256
 _LEAST = 512  # rows from which on tiles pay
 _BLOCK_VALUES = 2**18  # of a matrix, that a thread multiplies at a time
-_MOST_SUMS, _FEW_SUMS = 2**24, 48  # 128 MiB of squares, one for each part of the rows
+_FEW_PARTS = 48  # of the rows, each with a square of its own: with fewer, tiles pay
 _LEAST_ROWS = 2048  # scaled at a time
 _KINDS: dict[type, Any] = {bytes: ctypes.c_char, int: ctypes.c_int}
 _REALS: dict[str, Any] = {"d": ctypes.c_double, "s": ctypes.c_float}
@@ -200,8 +200,9 @@ def weighted_square(features: FloatArray, weight: FloatArray | None = None) -> F
         mine = scaled(rows)
         return (np.dot(mine.T, mine),)
 
-    if n == 0 or r * r * _FEW_SUMS <= _MOST_SUMS:
-        return RowBlocks(n, r).sum(task)[0] if n else np.zeros((r, r))
+    most = MOST_SUMS // max(r * r, 1)
+    if n == 0 or most >= _FEW_PARTS:
+        return RowBlocks(n, r, most).sum(task)[0] if n else np.zeros((r, r))
     square, size = np.zeros((r, r)), max(_LEAST_ROWS, 2 * r)
     for start in range(0, n, size):
         mine = scaled(slice(start, min(start + size, n)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.design import RowBlocks
+from fenchel.design.rows import MOST_SUMS, RowBlocks
 
 
 def quadratic_forms(features: FloatArray, factor: FloatArray) -> FloatArray:
@@ -27,5 +27,6 @@ def weighted_gram(features: FloatArray, weight: FloatArray) -> FloatArray:
         own = features[rows]
         return (np.dot(own.T, weight[rows, None] * own),)
 
-    (product,) = RowBlocks(len(features), 2 * features.shape[1]).sum(task)
+    n, r = features.shape
+    (product,) = RowBlocks(n, 2 * r, MOST_SUMS // max(r * r, 1)).sum(task)
     return 0.5 * (product + product.T)
