@@ -13,6 +13,8 @@ from fenchel.design.chain import Chain, chain_of
 from fenchel.design.factored import Factored
 from fenchel.design.rows import MOST_SUMS, RowBlocks
 
+_LEAST_PARTS = 48  # of a pass, however large its sums are: fewer would leave threads idle
+
 Rows = slice | IntArray
 """Some of the rows: a block, or their numbers."""
 
@@ -120,7 +122,7 @@ class Design:
     @cached_property
     def blocks(self) -> RowBlocks:
         """The rows in blocks."""
-        most = MOST_SUMS // max(self.width * self.n_outputs, 1)
+        most = max(_LEAST_PARTS, MOST_SUMS // max(self.width * self.n_outputs, 1))
         return RowBlocks(self.n_rows, self.width + self.n_outputs, most)
 
     def factored(self, shift: FloatArray) -> Factored:
