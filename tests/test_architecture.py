@@ -13,7 +13,8 @@ import fenchel
 # From the ground up. Rooms on one floor do not know each other. A new room gets its floor here.
 FLOORS: list[set[str]] = [
     {"_clock", "_compiling", "_folders", "_parameters", "_sentences", "_typing"},
-    {"_bases", "_grids", "_memory", "_quantiles", "_threads", "_validation"},
+    {"_threads"},
+    {"_bases", "_grids", "_memory", "_quantiles", "_validation"},
     {"_groups", "spool"},
     {"files"},
     {"certificate", "datasets", "design", "norms", "tables"},

@@ -27,6 +27,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
 from fenchel._sentences import check_collected, check_no_dates, said_of
+from fenchel._threads import dot
 from fenchel._typing import ArrayLike, FloatArray
 
 _LARGEST = 1e150
@@ -415,9 +416,8 @@ def check_weights(
 ) -> FloatArray:
     """Weights of the rows of X, (n,), ones for None: >= 0, and not all zero unless allowed.
 
-    Only their ratios count: very large or small ones are taken times a power of two, so that
-    neither their sums nor their products overflow or vanish. Where they may be all zero, they are
-    returned as given.
+    Only their ratios count: very large or small ones are taken times a power of two, so that no
+    sums or products overflow or vanish. Where they may be all zero, they are returned as given.
     """
     check_read(sample_weight, "sample_weight")
     check_no_dates(sample_weight, "sample_weight")
@@ -446,7 +446,7 @@ def exponent_of_weights(largest: float) -> int:
 def check_magnitude(values: FloatArray, name: str, largest: float = _LARGEST) -> None:
     """Raise a sentence where squares of the values would overflow."""
     plain = isinstance(values, np.ndarray) and values.flags.c_contiguous
-    if plain and float(np.vdot(values, values)) < min(largest, 1e150) ** 2:  # in one pass
+    if plain and dot(values, values) < min(largest, 1e150) ** 2:  # in one pass
         return
     found = float(max(values.max(), -values.min()))  # with no copy of many rows
     if found > largest:

@@ -11,11 +11,12 @@ from threading import Barrier, get_ident
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from attacks.interrupts import differing, state
 from ecosystem.registry import CASES
-from fenchel import SVR, QuantileRegressor
+from fenchel import SVR, GroupLasso, Lasso, LinearRegression, QuantileRegressor, Ridge
 from fenchel._threads import in_threads, threads_that_pay
 from fenchel.design import Plain, RowBlocks
 from fenchel.kernels import Gaussian, Matern
@@ -87,6 +88,40 @@ def test_entering_costs_little():
                 pass
             times.append(time.perf_counter() - began)
     assert np.median(times) < 1e-3
+
+
+LINEAR = (LinearRegression(), Ridge(), Lasso(), GroupLasso([0, 1, 1]))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("model", LINEAR, ids=lambda model: type(model).__name__)
+def test_linear_models_of_many_rows_are_the_same_bits_for_any_number_of_threads(model, weighted):
+    rng = np.random.default_rng(0)
+    rows, noise = rng.normal(size=(20_000, 3)), rng.normal(size=20_000)
+    weight = rng.random(20_000) if weighted else None
+    found = []
+    for number in (1, 2):
+        with threadpool_limits(number, user_api="blas"):
+            found.append(clone(model).fit(rows, rows[:, 0] + noise, weight))
+    one, other = (fit.__dict__ for fit in found)
+    assert np.array_equal(one["coef_"], other["coef_"])
+    assert one["intercept_"] == other["intercept_"]
+    assert found[0].certificate_ == found[1].certificate_
+
+
+def test_sums_over_many_rows_wake_no_other_thread(monkeypatch):
+    seen, vdot = [], np.vdot
+
+    def watched(one, other):
+        seen.append((np.size(one), threads()))
+        return vdot(one, other)
+
+    monkeypatch.setattr(np, "vdot", watched)
+    rows = np.random.default_rng(0).uniform(size=(20_000, 1))
+    with threadpool_limits(2, user_api="blas"):
+        QuantileRegressor(learn=False).fit(rows, rows[:, 0])
+    assert {20_000} <= {size for size, _ in seen}
+    assert {number for _, number in seen} == {1}
 
 
 @pytest.mark.slow

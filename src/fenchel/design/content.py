@@ -10,6 +10,7 @@ from numba.extending import register_jitable
 from scipy.sparse import issparse, sparray
 
 from fenchel._compiling import njit
+from fenchel._threads import dot
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.rows import RowBlocks
 
@@ -127,7 +128,7 @@ def sample_by_content(X: FloatArray, weight: FloatArray, n_rows: int) -> FloatAr
     keys = _keys(X)
     parts = _parts(keys, _PARTS, weight)
     total = float(parts.sum())
-    alike = max(float(parts @ parts) / total**2 - 2.0**-_PARTS, 0.0)  # two rows, but by chance
+    alike = max(dot(parts, parts) / total**2 - 2.0**-_PARTS, 0.0)  # two rows, but by chance
     share = _LOOKED_AT * n_rows * alike
     if share < 1.0 and parts.max() <= total / n_rows:  # some of so many rows are as good
         part = int(np.searchsorted(np.cumsum(parts), share * total))

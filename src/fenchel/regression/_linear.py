@@ -80,15 +80,17 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         check_magnitude(X, "X")
         check_spread(X, "X")
         weight = check_weights(X, sample_weight)
-        return CentredRows.of(X, targets, weight, bool(self.fit_intercept))
+        with threads_that_pay(min(X.shape)):
+            return CentredRows.of(X, targets, weight, bool(self.fit_intercept))
 
     def fit_prepared(self, prepared: CentredRows, start: FloatArray | None = None) -> FloatArray:
         """Solve on prepared rows, starting from the weights of another fit; set the attributes."""
         with threads_that_pay(min(prepared.features.shape)):
             problem = self.make_problem(prepared)
             solution = self._solve(prepared, problem, start)
-        coef = np.ascontiguousarray(self._coefficients(solution.weights).T)
-        offset, loss = prepared.settled(coef.T)  # as predict has it, whose product rounds alike
+            coef = np.ascontiguousarray(self._coefficients(solution.weights).T)
+            # of coefficients as predict has them, whose product rounds alike
+            offset, loss = prepared.settled(coef.T)
         primal = loss + problem.penalty(solution.weights)
         solution = judged_again(solution, primal, float(getattr(self, "tol", LeastSquares.tol)))
         single = self._flat
