@@ -20,7 +20,7 @@ def with_checks(*estimators, slow_others=False):
     """Parametrize ``estimator, check`` by all checks of the first estimator of each class.
 
     Others of the class have different parameters: they get all but ``CONTAINERS``, as slow tests
-    if ``slow_others``.
+    if ``slow_others``. The first of these is slow for all.
     """
     cases, ids, classes = [], [], set()
     for estimator in estimators:
@@ -33,6 +33,7 @@ def with_checks(*estimators, slow_others=False):
             options = ",".join(f"{k}={v}" for k, v in check.keywords.items())
             called = check.func.__name__ + (f"({options})" if options else "")
             if not called.startswith(left_out):
-                cases.append(pytest.param(estimator, check, marks=marks))
+                slow = [pytest.mark.slow] if called == CONTAINERS[0] else marks
+                cases.append(pytest.param(estimator, check, marks=slow))
                 ids.append(f"{name}-{called}")
     return pytest.mark.parametrize(("estimator", "check"), cases, ids=ids)

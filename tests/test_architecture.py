@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -56,6 +56,9 @@ MAX_LINES = 500
 
 PACKAGE = "fenchel"
 
+Targets = Iterable[tuple[int, list[str]]]
+"""Line and full name, in parts, of all that is imported."""
+
 
 def violations(source: Path) -> list[str]:
     """Sentences on what is wrong with the package in the folder ``source``."""
@@ -67,13 +70,14 @@ def violations(source: Path) -> list[str]:
         if (n_lines := len(text.splitlines())) > MAX_LINES:
             found.append(f"{name} has {n_lines} lines, more than {MAX_LINES}")
         room = path.relative_to(source).parts[0].removesuffix(".py")
-        found += private_imports(text, path.relative_to(source), room)
+        targets = list(targets_of(ast.parse(text), path.relative_to(source)))
+        found += private_imports(targets, path.relative_to(source), room)
         if room == "__init__":
             continue  # the root shows all rooms
         if room not in height:
             found.append(f"{name}: the room {room} has no floor in FLOORS")
             continue
-        for line, imported in imports(ast.parse(text), path.relative_to(source), source):
+        for line, imported in imports(targets, source):
             arrow = f"{name}:{line}: {room} imports {imported or PACKAGE}"
             if imported == "":
                 found.append(f"{arrow}, which imports all rooms")
@@ -88,10 +92,10 @@ def violations(source: Path) -> list[str]:
     return found
 
 
-def private_imports(text: str, path: Path, room: str) -> list[str]:
+def private_imports(targets: Targets, path: Path, room: str) -> list[str]:
     """Sentences on private modules and names that are imported from another room."""
     found = []
-    for line, (root, *rest) in targets_of(ast.parse(text), path):
+    for line, (root, *rest) in targets:
         if root != PACKAGE or not rest or rest[0] == room:
             continue
         names = rest[1:] if rest[0] in SHARED else rest
@@ -103,10 +107,10 @@ def private_imports(text: str, path: Path, room: str) -> list[str]:
     return found
 
 
-def imports(tree: ast.Module, path: Path, source: Path) -> Iterator[tuple[int, str]]:
+def imports(targets: Targets, source: Path) -> Iterator[tuple[int, str]]:
     """Line and room of each import of our own package; the room "" stands for the root."""
     seen = set()
-    for line, (root, *rest) in targets_of(tree, path):
+    for line, (root, *rest) in targets:
         room = rest[0] if rest and _is_room(source, rest[0]) else ""
         if root == PACKAGE and (line, room) not in seen:
             seen.add((line, room))
@@ -130,7 +134,7 @@ def targets_of(tree: ast.Module, path: Path) -> Iterator[tuple[int, list[str]]]:
             targets = [[*base, alias.name] for alias in node.names]
         elif (
             isinstance(node, ast.Call)
-            and "import_module" in ast.unparse(node.func)
+            and "import_module" in (getattr(node.func, "id", ""), getattr(node.func, "attr", ""))
             and node.args
             and isinstance(node.args[0], ast.Constant)
         ):
@@ -147,7 +151,8 @@ def imports_of(room: str, source: Path) -> set[str]:
         imported
         for file in files
         for _, imported in imports(
-            ast.parse(file.read_text(encoding="utf-8")), file.relative_to(source), source
+            targets_of(ast.parse(file.read_text(encoding="utf-8")), file.relative_to(source)),
+            source,
         )
     }
 

@@ -18,7 +18,7 @@ def test_many_waves(estimator):
     assert np.mean((found - truth) ** 2) < 0.05 * np.var(truth)
 
 
-@pytest.mark.parametrize("n_columns", [1, 3])
+@pytest.mark.parametrize("n_columns", [pytest.param(1, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("estimator", [KernelRidge(), QuantileRegressor(0.5)])
 def test_more_waves_than_few_rows_tell(estimator, n_columns):
     """350 rows are four for each of 80 periods, half of which are held out."""

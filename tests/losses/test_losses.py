@@ -96,7 +96,17 @@ def sizes(loss: Loss) -> tuple[int, ...]:
     return (1, 3, 5) if loss.n_outputs is None else (loss.n_outputs,)
 
 
-@pytest.mark.parametrize("loss", LOSSES + CONSTRAINED, ids=name)
+# By bisection within bisection: their parts are checked with other sizes.
+SLOW = {"Insensitive-3-eps0.3", "Rescaled-eps1.5"}
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        pytest.param(loss, id=name(loss), marks=[pytest.mark.slow] * (name(loss) in SLOW))
+        for loss in LOSSES + CONSTRAINED
+    ],
+)
 def test_contract(loss):
     """With five outputs in other units, below."""
     for size in sizes(loss)[:1] if isinstance(loss, Insensitive) else sizes(loss)[:2]:

@@ -98,7 +98,11 @@ SPLIT = [
 ]
 
 
-@pytest.mark.parametrize("model", SPLIT, ids=["ridge", "lower", "quantiles", "upper quantile"])
+@pytest.mark.parametrize(
+    "model",
+    [*SPLIT[:3], pytest.param(SPLIT[3], marks=pytest.mark.slow)],
+    ids=["ridge", "lower", "quantiles", "upper quantile"],
+)
 def test_split_has_exactly_the_coverage_of_its_rank(model):
     """17 of 21: the rank among 20 scores and a new one, without ties."""
     mean, error = coverages(model.set_params(coverage=COVERAGE), 40, seed=0)

@@ -37,9 +37,21 @@ def same(found, expected, share=1e-6):
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=share * np.std(expected))
 
 
-@pytest.mark.parametrize("learn", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_neither_order_nor_units(name, learn):
+def test_neither_order_nor_units(name):
+    order_and_units(name, learn=False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) for name in ("expectiles", "SVR")]
+    + ["ridge", "quantiles", "blocks"],
+)
+def test_neither_order_nor_units_of_what_is_learned(name):
+    order_and_units(name, learn=True)
+
+
+def order_and_units(name, learn):
     X, y, new = table()
     model = clone(MODELS[name]).set_params(learn=learn)
     expected = predicted(model, X, y, new)
