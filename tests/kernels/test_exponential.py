@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, OnColumns, WithRanks, resolve
-from fenchel.kernels.exponential import gaussian, matern, matern32_with_slopes
+from fenchel.kernels.exponential import gaussian, matern, matern32_with_slopes, shape
 
 
 def formula(squares, nu):
@@ -22,6 +22,16 @@ def test_within_two_units_in_the_last_place(size):
     values, slopes = matern32_with_slopes(squares.copy())
     np.testing.assert_allclose(values, formula(squares, 1.5), rtol=1e-15)
     np.testing.assert_allclose(slopes, 3.0 * np.exp(-np.sqrt(3.0 * squares)), rtol=1e-15)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_without_compilation_they_are_those_of_numpy(kind):
+    """As with NUMBA_DISABLE_JIT, which debuggers and reports of coverage need."""
+    squares = np.linspace(0.0, 50.0, 60).astype(kind)
+    for twice, expected in [(0, np.exp(-0.5 * squares)), (3, formula(squares, 1.5))]:
+        found = squares.copy()
+        getattr(shape, "py_func", shape)(found, twice)
+        np.testing.assert_allclose(found, expected, rtol=8 * np.finfo(kind).eps)
 
 
 def test_ends():

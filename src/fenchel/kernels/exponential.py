@@ -77,7 +77,11 @@ def _single(value: Any) -> np.float32:
 
 
 def exponential(value: Any) -> Any:
-    """Of either precision: compiled functions call the one for their numbers."""
+    """Of either precision: compiled functions call the one for their numbers.
+
+    Where nothing is compiled, as with ``NUMBA_DISABLE_JIT``, it is NumPy's.
+    """
+    return np.exp(value)
 
 
 @overload(exponential)
