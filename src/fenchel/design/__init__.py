@@ -1,7 +1,14 @@
 """Designs: representations of the rows for solvers."""
 
 from fenchel.design.base import Design, Functions
-from fenchel.design.centred import CentredRows, are_many, column_copies, column_squares, fewer_rows
+from fenchel.design.centred import (
+    CentredRows,
+    are_many,
+    column_copies,
+    column_squares,
+    fewer_rows,
+    linear_values,
+)
 from fenchel.design.chain import Chain, Smoother
 from fenchel.design.content import distinct_rows, row_keys
 from fenchel.design.factored import Factored
@@ -34,6 +41,7 @@ __all__ = [
     "column_squares",
     "distinct_rows",
     "fewer_rows",
+    "linear_values",
     "multiply_rows",
     "row_keys",
     "row_products",

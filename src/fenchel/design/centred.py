@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
 
+from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.design.sparse_rows import SparseRows
 
@@ -110,7 +111,8 @@ class CentredRows:
 
     def intercept(self, coef: FloatArray) -> FloatArray:
         """Return the best intercept (p,) for coefficients (d, p)."""
-        return np.asarray(self.target_means - self.means @ coef)
+        with threads_that_pay(0):
+            return np.asarray(self.target_means - self.means @ coef)
 
     def settled(self, coef: FloatArray) -> tuple[FloatArray, float]:
         """Return the best intercept (p,) for coefficients (d, p), and the mean loss.
@@ -120,13 +122,31 @@ class CentredRows:
         """
         X, y = self.given
         share = self.weight / self.weight.sum()
-        intercept, products = self.intercept(coef), X @ coef
-        if self.fit_intercept:
-            intercept = intercept + share @ (y - (products + intercept))
-        residual = y - (products + intercept)
-        if not self.targets.any():  # rounding errors of constant targets are no loss
-            residual[np.abs(residual) <= _NOISE * np.abs(y)] = 0.0
-        return intercept, 0.5 * float(share @ np.einsum("ij,ij->i", residual, residual))
+        intercept, products = self.intercept(coef), linear_values(X, coef)
+        with threads_that_pay(0):  # sums over rows in one order
+            if self.fit_intercept:
+                intercept = intercept + share @ (y - (products + intercept))
+            residual = y - (products + intercept)
+            if not self.targets.any():  # rounding errors of constant targets are no loss
+                residual[np.abs(residual) <= _NOISE * np.abs(y)] = 0.0
+            return intercept, 0.5 * float(share @ np.einsum("ij,ij->i", residual, residual))
+
+
+def linear_values(X: Any, coef: FloatArray) -> FloatArray:
+    """Return X times coefficients (d, p), the same digits for any number of threads.
+
+    They share rows where there are many; columns are not shared, whose sums would be in parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import linear_values
+    >>> linear_values(np.eye(2), np.ones((2, 1)))
+    array([[1.],
+           [1.]])
+    """
+    with threads_that_pay(len(X) // 10 if isinstance(X, np.ndarray) else 0):
+        return np.asarray(X @ coef)
 
 
 def _sparse(X: Any, weight: FloatArray, fit_intercept: bool) -> tuple[SparseRows, FloatArray]:

@@ -21,7 +21,7 @@ from fenchel._validation import (
     declared,
 )
 from fenchel.certificate import Callback
-from fenchel.design import CentredRows
+from fenchel.design import CentredRows, linear_values
 from fenchel.estimator import CertifiedEstimator, CheckedRegressor, all_or_nothing
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
@@ -88,9 +88,8 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         with threads_that_pay(min(prepared.features.shape)):
             problem = self.make_problem(prepared)
             solution = self._solve(prepared, problem, start)
-            coef = np.ascontiguousarray(self._coefficients(solution.weights).T)
-            # of coefficients as predict has them, whose product rounds alike
-            offset, loss = prepared.settled(coef.T)
+        coef = np.ascontiguousarray(self._coefficients(solution.weights).T)
+        offset, loss = prepared.settled(coef.T)  # as predict has it, whose product rounds alike
         primal = loss + problem.penalty(solution.weights)
         solution = judged_again(solution, primal, float(getattr(self, "tol", LeastSquares.tol)))
         single = self._flat
@@ -133,7 +132,7 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
-        return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
+        return np.asarray(linear_values(self._new_rows(X), self.coef_.T) + self.intercept_)
 
 
 class Penalized(Searchable, LinearModel):
