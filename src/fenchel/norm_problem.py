@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr, solve_triangular, svd, svdvals
 
+from fenchel._threads import dot
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certificate, Certified
 from fenchel.design import CentredRows, are_many, column_squares, fewer_rows
@@ -127,7 +128,7 @@ class NormProblem:
     @property
     def baseline(self) -> float:
         """Objective of the best constant model: the unit of relative gaps."""
-        return float(np.vdot(self.targets, self.targets)) / (2.0 * self.count)
+        return dot(self.targets, self.targets) / (2.0 * self.count)
 
     @property
     def singular_values(self) -> FloatArray:
@@ -163,8 +164,8 @@ class NormProblem:
         if self.unpenalized:
             return self._certify_least_squares(weights, residual)
         size = self.norm.dual.value(self.features.T @ residual) / self.count
-        square = float(np.vdot(residual, residual)) / self.count
-        earned = float(np.vdot(residual, self.targets)) / self.count
+        square = dot(residual, residual) / self.count
+        earned = dot(residual, self.targets) / self.count
         primal, limit = 0.5 * square + self.penalty(weights), np.inf
         if self.constrained:
             earned -= self.strength * size
@@ -181,7 +182,7 @@ class NormProblem:
         basis = self.range.basis
         inside = basis @ (basis.T @ residual)
         theta = residual - inside
-        primal, gap = (float(np.vdot(v, v)) / (2.0 * self.count) for v in (residual, inside))
+        primal, gap = (dot(v, v) / (2.0 * self.count) for v in (residual, inside))
         left_over = float(np.linalg.norm(self.features.T @ theta))
         size = float(np.linalg.norm(self.features) * np.linalg.norm(theta))
         feasibility = left_over / size if size > 0.0 else 0.0

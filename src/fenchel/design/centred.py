@@ -135,7 +135,8 @@ class CentredRows:
 def linear_values(X: Any, coef: FloatArray) -> FloatArray:
     """Return X times coefficients (d, p), the same digits for any number of threads.
 
-    They share rows where there are many; columns are not shared, whose sums would be in parts.
+    They share rows where these are more than ten thousand. Columns are not shared: their sums
+    would be in parts.
 
     Examples
     --------
@@ -168,7 +169,8 @@ def _centred(
     """
     if not fit_intercept:
         return np.asfortranarray(values), np.zeros(values.shape[1])
-    mean = weight @ values / weight.sum()
+    with threads_that_pay(0):  # a sum over rows in one order
+        mean = weight @ values / weight.sum()
     centred = np.empty(values.shape, order="F")
     np.subtract(values, mean, out=centred)
     highest, lowest = centred.max(axis=0), centred.min(axis=0)

@@ -80,8 +80,7 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         check_magnitude(X, "X")
         check_spread(X, "X")
         weight = check_weights(X, sample_weight)
-        with threads_that_pay(min(X.shape)):
-            return CentredRows.of(X, targets, weight, bool(self.fit_intercept))
+        return CentredRows.of(X, targets, weight, bool(self.fit_intercept))
 
     def fit_prepared(self, prepared: CentredRows, start: FloatArray | None = None) -> FloatArray:
         """Solve on prepared rows, starting from the weights of another fit; set the attributes."""
