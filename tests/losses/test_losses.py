@@ -96,7 +96,7 @@ def sizes(loss: Loss) -> tuple[int, ...]:
     return (1, 3, 5) if loss.n_outputs is None else (loss.n_outputs,)
 
 
-# By bisection within bisection: their parts are checked with other sizes.
+# They take seconds, and others of their class do not.
 SLOW = {"Insensitive-3-eps0.3", "Rescaled-eps1.5"}
 
 

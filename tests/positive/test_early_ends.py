@@ -78,7 +78,9 @@ def test_cones_are_fitted_to_few_rows_where_a_decomposition_takes_longer(loss):
     """One second for 3000 rows was 25: their decomposition came before the first point."""
     X, Y = shifted_waves(3000, 0)
     model = ConeRegressor(loss=loss, cone="monotone", alpha=1e-4, max_time=1.0, learn=False)
-    with pytest.warns(ConvergenceWarning, match="the next step would take longer"):
+    # on a busy machine the second is over before the end of the decomposition is estimated
+    ends = "the next step would take longer|max_time=1 s were reached"
+    with pytest.warns(ConvergenceWarning, match=ends):
         model.fit(X, Y)
     assert model.n_iter_ == 0
     X_new, Y_new = shifted_waves(1000, 1)
