@@ -10,7 +10,14 @@ import pytest
 from fenchel.certificate import Certificate
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
-from fenchel.solvers import Lars, LassoDescent, LeastSquares, NormFista, side_by_side
+from fenchel.solvers import (
+    Lars,
+    LassoDescent,
+    LeastSquares,
+    NormFista,
+    NormNewton,
+    side_by_side,
+)
 from fenchel.solvers.norm_fista import _curvature
 
 LASSO = GroupNorm(np.zeros(8, dtype=np.intp), 1.0, 1.0)
@@ -42,7 +49,9 @@ def test_they_agree_on_the_lasso(constrained):
         assert constrained or pull <= 0.1 * (1 + 1e-12)  # the dual point is feasible
 
 
-@pytest.mark.parametrize("solver", [Lars(), LassoDescent(), NormFista(), LeastSquares()])
+@pytest.mark.parametrize(
+    "solver", [Lars(), LassoDescent(), NormFista(), NormNewton(), LeastSquares()]
+)
 def test_refusals(solver):
     cases = {
         "lasso": problem(),
@@ -58,6 +67,7 @@ def test_refusals(solver):
             Lars: {"lasso", "ball"},
             LassoDescent: {"lasso"},
             NormFista: {"lasso", "ball", "groups", "outputs"},
+            NormNewton: {"groups"},
             LeastSquares: {"free"},
         }[type(solver)]
     )

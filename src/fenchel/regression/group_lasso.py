@@ -16,7 +16,7 @@ from fenchel.design import CentredRows, column_copies
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.regression._linear import NormModel
-from fenchel.solvers import NormFista, Solution
+from fenchel.solvers import NormFista, NormNewton, NormSolver, Solution
 
 _WEIGHTS = NONE | OneOf(("size",)) | POSITIVES
 
@@ -57,7 +57,7 @@ class GroupLasso(NormModel):
         convex). Only p = 1 sets whole groups to zero. With 1, 2 and inf a step takes a tenth of
         the time that other values take.
     max_iter : int, default=20000
-        Maximum number of gradient steps.
+        Maximum number of steps: of the gradient, then, for q = 2 and p = 1, of Newton's method.
     fit_intercept, tol, verbose, callback, max_time
         As in :class:`Lasso`.
 
@@ -140,7 +140,9 @@ class GroupLasso(NormModel):
     def _solve(
         self, rows: CentredRows, problem: NormProblem, start: FloatArray | None
     ) -> Solution:
-        solver = NormFista(float(self.tol), int(self.max_iter))
+        settings = float(self.tol), int(self.max_iter)
+        newton = NormNewton(*settings)
+        solver: NormSolver = NormFista(*settings) if newton.requires(problem) else newton
         solution = solver.solve(problem, start, self._callback())
         norm, weights = problem.norm, solution.weights
         self.labels_, self.columns_ = group_labels(self.groups, rows.features.shape[1])

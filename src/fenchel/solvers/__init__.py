@@ -31,6 +31,7 @@ from fenchel.solvers.least_squares import LeastSquares
 from fenchel.solvers.loop import Iterate, Loop
 from fenchel.solvers.newton import Newton
 from fenchel.solvers.norm_fista import NormFista
+from fenchel.solvers.norm_newton import NormNewton
 from fenchel.solvers.outputwise import Outputwise
 from fenchel.solvers.pdcd import PDCD
 from fenchel.solvers.relaxed import Relaxed
@@ -143,6 +144,7 @@ __all__ = [
     "Loop",
     "Newton",
     "NormFista",
+    "NormNewton",
     "NormSolver",
     "Outputwise",
     "Progress",
