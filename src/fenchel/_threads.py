@@ -80,12 +80,13 @@ class _OneThread:
         """Bring the libraries in line with the holders."""
         with self._lock:
             if self.holders and not self._limited:
-                if not self._before:
-                    self._before = [(each, each.num_threads) for each in _libraries()]
+                if not self._before:  # those with one thread stay as they are
+                    now = [(each, each.num_threads) for each in _libraries()]
+                    self._before = [each for each in now if each[1] != 1]
                 for library, _ in self._before:
                     _set(library, 1)
                 self._limited = True
-            elif not self.holders and self._before:
+            elif not self.holders and (self._limited or self._before):
                 self._limited = False
                 if self.holders:  # one that came in between, and may have been told it is limited
                     self._limited = True

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from attacks.interrupts import differing, state
 from ecosystem.registry import CASES
-from fenchel import SVR, GroupLasso, Lasso, LinearRegression, QuantileRegressor, Ridge
+from fenchel import SVR, GroupLasso, Lasso, LinearRegression, QuantileRegressor, Ridge, _threads
 from fenchel._threads import in_threads, threads_that_pay
 from fenchel.design import Plain, RowBlocks
 from fenchel.kernels import Gaussian, Matern
@@ -77,6 +77,19 @@ def test_an_error_gives_back():
         with pytest.raises(ZeroDivisionError), threads_that_pay(10):
             _ = 1 / 0
         assert threads() == 2
+
+
+def test_libraries_that_have_one_are_left_alone_until_they_have_more(monkeypatch):
+    changed, set_threads = [], _threads._set
+    monkeypatch.setattr(_threads, "_set", lambda *each: changed.append(each) or set_threads(*each))
+    for number in (1, 2, 1):
+        with threadpool_limits(number, user_api="blas"):
+            with threads_that_pay(10):
+                assert threads() == 1
+                assert _threads.threads_allowed() == number
+            assert threads() == number
+        assert bool(changed) == (number == 2)
+        changed.clear()
 
 
 def test_entering_costs_little():
