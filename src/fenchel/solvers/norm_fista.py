@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,21 +110,23 @@ class NormFista(CheckedWhenMade):
 
     def _on_all(
         self, problem: NormProblem, start: FloatArray, before: int, most: int
-    ) -> Iterator[Iterate[Certified]]:
-        """Yield points, with all columns in each step."""
+    ) -> Generator[Iterate[Certified], None, tuple[FloatArray, int]]:
+        """Yield points, with all columns in each step; return the last weights and the steps."""
         with threads_that_pay(problem.features.size // 10_000):  # products with few columns
             yield Iterate(before, problem.certify(start))
-            sizes = _sizes(problem)
+            sizes, weights, done = _sizes(problem), start, 0
             features, targets, count = problem.features, problem.targets, problem.count
 
             def step(ahead: Moving) -> Moving:
                 gradient = features.T @ (targets - features @ ahead[0]) / count
                 return (problem.nearest(ahead[0] + sizes * gradient, sizes),)
 
-            for done, weights in Accelerated(
+            for done, ahead in Accelerated(
                 step, (start,), check=self.check, max_iter=most - before, weight=1.0 / sizes
             ):
-                yield Iterate(before + done, problem.certify(problem.inside(weights)))
+                weights = problem.inside(ahead)
+                yield Iterate(before + done, problem.certify(weights))
+            return weights, before + done
 
 
 def solved_on_fewer_rows(
